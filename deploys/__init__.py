@@ -1,0 +1,1 @@
+"""In which order: the story of a switch, and one short file per model."""

@@ -1,0 +1,1 @@
+"""What is: one read of the machine becomes typed actual state. Never changes anything."""

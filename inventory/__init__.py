@@ -1,0 +1,1 @@
+"""What should be: typed desired state. Pure: imports neither pyinfra nor the other rooms."""

@@ -1,0 +1,37 @@
+"""What every type of boxwright is built on: frozen, strict models, and Unknown as a value."""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
+T = TypeVar("T")
+
+
+class Frozen(BaseModel):
+    """An immutable value that refuses fields it does not know.
+
+    ``to_json`` is the method by which pyinfra prints data and facts.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    def to_json(self) -> dict[str, Any]:
+        """The value as plain JSON types."""
+        return self.model_dump(mode="json")
+
+
+class Unknown(Frozen):
+    """A value that the box did not tell, with the reason in the box's own words.
+
+    Unknown stands next to absent (``None`` or an empty tuple): a missing tool, a missing
+    permission and a broken driver are not the same as zero.
+    """
+
+    unknown: str
+
+
+def known(value: T | Unknown, otherwise: T) -> T:
+    """The value, or ``otherwise`` where it is unknown: for display and for ordering only."""
+    return otherwise if isinstance(value, Unknown) else value

@@ -1,0 +1,1 @@
+"""Programs that run on the box itself: standard library, huggingface_hub and tenacity only."""
