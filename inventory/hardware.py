@@ -72,7 +72,7 @@ class GpuProcess(Frozen):
     pid: int | Unknown
     memory: int | Unknown = Field(description="bytes")
     name: str
-    unit: str | None | Unknown = Field(description="systemd unit whose control group holds the pid")
+    unit: str | Unknown | None = Field(description="systemd unit whose control group holds the pid")
 
 
 class Hardware(Frozen):

@@ -1,0 +1,116 @@
+"""A service: what a box should be serving.
+
+**Example:**
+
+.. code:: python
+
+    Service(
+        name="vllm-minimax-m25",
+        model=Model(repo="MiniMaxAI/MiniMax-M2.5", under="/shared/models"),
+        engine=Vllm(version="0.32.0", max_num_seqs=256, tool_call_parser="minimax_m2"),
+        placement=Placement(gpus=4, within="numa-node"),
+    )
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import Field, field_validator
+
+from inventory.desired import AbsolutePath, Desired, OneLine, Repository, Revision, UnitName
+from inventory.engine import Vllm
+
+Within = Literal["numa-node", "socket", "nvlink", "host"]
+"""How close the GPUs of one service must be to each other."""
+
+
+class Model(Desired):
+    """A model repository on the Hub, and where its snapshots live on the box."""
+
+    repo: Repository
+    revision: Revision = "main"
+    """Branch, tag or commit. A branch or tag is resolved once, into the lock file."""
+    under: AbsolutePath = "/shared/models"
+    """Folder that holds the snapshots; one directory per repository and commit below it."""
+    endpoint: str | None = Field(default=None, pattern=r"^https?://[A-Za-z0-9.:\-\[\]]+(/\S*)?$")
+    """URL of another Hub or a mirror; None is the Hub that huggingface_hub is configured for."""
+
+    def folder(self, commit: str) -> str:
+        """The snapshot's own directory: one per commit, so that a new one never touches an old."""
+        return f"{self.under}/{self.repo}/{commit}"
+
+
+class Placement(Desired):
+    """On which GPUs the service runs."""
+
+    gpus: int = Field(ge=0, le=1024)
+    """How many; 0 serves from the CPU."""
+    within: Within = "numa-node"
+    """The GPUs share this; ``host`` takes any."""
+    uuids: tuple[OneLine, ...] = ()
+    """Exactly these GPUs, by NVML UUID; empty lets boxwright choose."""
+    exclude: tuple[OneLine, ...] = ()
+    """GPUs never to take, by UUID."""
+
+    @field_validator("uuids")
+    @classmethod
+    def _distinct(cls, uuids: tuple[str, ...]) -> tuple[str, ...]:
+        if len(set(uuids)) != len(uuids):
+            raise ValueError("a GPU is named twice")
+        return uuids
+
+
+class Endpoint(Desired):
+    """Where the service listens."""
+
+    host: Annotated[str, Field(pattern=r"^[0-9A-Za-z.:\-]+$")] = "127.0.0.1"
+    """Address to bind. The default is reachable from the box alone: the engine's own API key
+    leaves several of its routes open, so that a proxy belongs in front."""
+    port: int = Field(default=8000, ge=1, le=65535)
+    served_model_name: OneLine | None = None
+    """Name that clients ask for; None is the repository's name."""
+
+    @property
+    def url(self) -> str:
+        """Base URL as seen from the box itself."""
+        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
+        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+
+
+class Service(Desired):
+    """A served model: one systemd unit on one box."""
+
+    name: UnitName
+    """The unit's name without ``.service``."""
+    model: Model
+    engine: Vllm
+    placement: Placement
+    listen: Endpoint = Endpoint()
+    environment: dict[str, OneLine] = Field(default_factory=dict)
+    """Environment variables of the engine. Readable by every user of the box: no secrets."""
+    user: UnitName = "vllm"
+    """System user that the engine runs as and that owns the snapshot; made if absent."""
+    load_seconds: int = Field(default=900, ge=1, le=86_400)
+    """Expected time from start to ready, in seconds: sizes the start limit and the patience of
+    the readiness check. 900 covers the longest load of the field log behind the catalogue
+    (Kimi-K2.5 NVFP4 on eight GPUs: 13 minutes)."""
+
+    @field_validator("environment")
+    @classmethod
+    def _variable_names(cls, environment: dict[str, str]) -> dict[str, str]:
+        for name in environment:
+            if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+                raise ValueError(f"{name!r} is no name for an environment variable")
+        return environment
+
+    @property
+    def unit(self) -> str:
+        """The unit's full name."""
+        return f"{self.name}.service"
+
+    @property
+    def served_model_name(self) -> str:
+        """Name that the engine answers to."""
+        return self.listen.served_model_name or self.model.repo
