@@ -12,8 +12,9 @@ from pydantic import Field
 
 from inventory.base import Frozen, Unknown
 
-Health = Literal["ok", "reset-required", "lost", "excluded"]
-"""``ok``; needs a reset before use; fallen off the bus; switched off by an administrator."""
+Health = Literal["ok", "reset-required", "lost", "excluded", "memory-failed"]
+"""``ok``; needs a reset before use; fallen off the bus; taken from the driver by an
+administrator (excluded, or given to a virtual machine); no spare rows left for bad memory."""
 
 AcceleratorState = Literal["ok", "degraded", "no-hardware", "no-driver", "driver-broken", "unknown"]
 """The five states that must not be read as each other, and not knowing.
@@ -22,10 +23,21 @@ AcceleratorState = Literal["ok", "degraded", "no-hardware", "no-driver", "driver
 """
 
 
+class GpuSlice(Frozen):
+    """One MIG device: a part of a GPU, with memory of its own and no peer access."""
+
+    uuid: str | Unknown = Field(description="MIG device UUID")
+    profile: str | Unknown = Field(description="e.g. 1g.18gb; 1c.3g.71gb shares 3g.71gb")
+    memory_total: int | Unknown = Field(description="bytes")
+
+
 class Gpu(Frozen):
     """One physical GPU."""
 
-    uuid: str = Field(description="NVML UUID, e.g. GPU-1111…; the identity of the card")
+    uuid: str = Field(
+        description="NVML UUID, e.g. GPU-1111…; the identity of the card. A card that the driver "
+        "cannot read has none and is called PCI-<bus id>"
+    )
     index: int | Unknown = Field(description="nvidia-smi index: for display, never for selection")
     bus_id: str | Unknown = Field(description="PCI address as sysfs writes it: 0000:3b:00.0")
     name: str | Unknown = Field(description="full product name")
@@ -34,16 +46,27 @@ class Gpu(Frozen):
     memory_free: int | Unknown = Field(description="bytes; less than total - used by the reserve")
     numa_node: int | Unknown = Field(description="NUMA node with CPUs that is nearest")
     health: Health = "ok"
+    health_reason: str = Field(default="", description="the tool's words, where health is not ok")
+    reset_pending: bool | Unknown = Field(
+        default=False, description="works, but asks for a reset (row remapping, recovery action)"
+    )
     mig_enabled: bool | Unknown = False
-    slices: tuple[str, ...] = Field(default=(), description="MIG device UUIDs of this GPU")
+    slices: tuple[GpuSlice, ...] = Field(default=(), description="MIG devices of this GPU")
     unified_memory: bool = Field(default=False, description="shares the host's memory (GB10, Thor)")
     compute_mode: str | Unknown = "Default"
     compute_capability: str | Unknown = Field(
         default=Unknown(unknown="not asked"), description="e.g. 12.0"
     )
-    pcie_width_current: int | Unknown = Unknown(unknown="not asked")
-    pcie_width_max: int | Unknown = Unknown(unknown="not asked")
+    pcie_width_current: int | Unknown = Field(
+        default=Unknown(unknown="not asked"), description="lanes"
+    )
+    pcie_width_max: int | Unknown = Field(default=Unknown(unknown="not asked"), description="lanes")
     persistence_mode: bool | Unknown = Unknown(unknown="not asked")
+    iommu: str | Unknown = Field(
+        default=Unknown(unknown="not asked"),
+        description="type of the card's IOMMU group: identity passes through, DMA translates; "
+        "none where the kernel runs no IOMMU for it",
+    )
 
 
 class NumaNode(Frozen):
@@ -54,6 +77,9 @@ class NumaNode(Frozen):
     memory_total: int | Unknown = Field(description="bytes; a node may have none")
     memory_free: int | Unknown = Field(description="bytes")
     socket: int | Unknown = Field(description="physical package: groups the nodes of SNC or NPS")
+    distances: tuple[tuple[int, int], ...] = Field(
+        default=(), description="(node id, distance), 10 being the node itself"
+    )
 
 
 class Link(Frozen):
@@ -72,7 +98,22 @@ class GpuProcess(Frozen):
     pid: int | Unknown
     memory: int | Unknown = Field(description="bytes")
     name: str
-    unit: str | Unknown | None = Field(description="systemd unit whose control group holds the pid")
+    unit: str | None | Unknown = Field(
+        description="systemd unit whose control group holds the pid; None outside any unit"
+    )
+
+
+class Accelerator(Frozen):
+    """An accelerator that is not an NVIDIA GPU: shown, never placed on."""
+
+    vendor: Literal["amd", "habana"]
+    bus_id: str = Field(description="PCI address as sysfs writes it")
+    name: str | Unknown = Unknown(unknown="not asked")
+    numa_node: int | Unknown = Unknown(unknown="not asked")
+    memory_total: int | Unknown = Field(default=Unknown(unknown="not asked"), description="bytes")
+    driver: str | None | Unknown = Field(
+        default=Unknown(unknown="not asked"), description="kernel driver; None when unbound"
+    )
 
 
 class Hardware(Frozen):
@@ -80,14 +121,34 @@ class Hardware(Frozen):
 
     state: AcceleratorState
     reason: str = Field(default="", description="why the state is not ok, in the tool's words")
-    gpus: tuple[Gpu, ...] = ()
+    gpus: tuple[Gpu, ...] = Field(default=(), description="in PCI bus order")
+    accelerators: tuple[Accelerator, ...] = Field(default=(), description="of other vendors")
     numa_nodes: tuple[NumaNode, ...] = ()
     links: tuple[Link, ...] = ()
     processes: tuple[GpuProcess, ...] | Unknown = ()
-    driver: str | Unknown = Unknown(unknown="not asked")
+    driver: str | Unknown = Field(
+        default=Unknown(unknown="not asked"), description="driver version of the user space"
+    )
+    kernel_driver: str | Unknown = Field(
+        default=Unknown(unknown="not asked"), description="version of the loaded kernel module"
+    )
     cuda: str | Unknown = Field(
         default=Unknown(unknown="not asked"), description="highest CUDA version of the driver"
     )
-    host_memory_total: int | Unknown = Unknown(unknown="not asked")
-    host_memory_available: int | Unknown = Unknown(unknown="not asked")
+    host_memory_total: int | Unknown = Field(
+        default=Unknown(unknown="not asked"), description="bytes"
+    )
+    host_memory_available: int | Unknown = Field(
+        default=Unknown(unknown="not asked"), description="bytes"
+    )
     virtual_machine: bool | Unknown = Unknown(unknown="not asked")
+    iommu_groups: int | Unknown = Field(
+        default=Unknown(unknown="not asked"), description="0 when the kernel runs no IOMMU"
+    )
+    numactl: bool | Unknown = Field(
+        default=Unknown(unknown="not asked"), description="whether the numactl command exists"
+    )
+    bindable_nodes: tuple[int, ...] | Unknown = Field(
+        default=Unknown(unknown="not asked"),
+        description="nodes on which `numactl --cpunodebind --membind true` was tried and worked",
+    )

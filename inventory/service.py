@@ -73,9 +73,14 @@ class Endpoint(Desired):
     """Name that clients ask for; None is the repository's name."""
 
     @property
+    def connect_host(self) -> str:
+        """Address at which the box itself reaches the service."""
+        return {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
+
+    @property
     def url(self) -> str:
         """Base URL as seen from the box itself."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)  # noqa: S104
+        host = self.connect_host
         return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
 
 

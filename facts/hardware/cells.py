@@ -1,0 +1,96 @@
+"""Single values as the tools print them. A cell that is not the expected shape is Unknown.
+
+Nothing here raises: the text comes from a machine.
+"""
+
+from __future__ import annotations
+
+import re
+
+from inventory.base import Unknown
+
+KIB = 1024
+MIB = 1024 * KIB
+
+NOT_ASKED = Unknown(unknown="not asked")
+
+_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+_BUS_ID = re.compile(r"([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])")
+_REASON_LENGTH = 160
+
+
+def unknown(word: str) -> Unknown:
+    """The box's word as the reason, e.g. ``[N/A]``."""
+    text = " ".join(word.split())[:_REASON_LENGTH]
+    return Unknown(unknown=text or "empty")
+
+
+def plain(text: str) -> str:
+    """The text without terminal colours: nvidia-smi underlines headers even into a pipe."""
+    return _ANSI.sub("", text)
+
+
+def word(cell: str) -> str | Unknown:
+    """A word, unless it stands for an absent value.
+
+    Absent values come in brackets ([N/A], [Not Supported], [Unknown Error]), bare in XML and
+    in some columns, or as an empty cell.
+    """
+    text = cell.strip()
+    if not text or text.startswith("[") or text.upper() in _ABSENT:
+        return unknown(cell)
+    return text
+
+
+_ABSENT = {
+    "N/A",
+    "ERR!",
+    "UNKNOWN ERROR",
+    "NOT SUPPORTED",
+    "INSUFFICIENT PERMISSIONS",
+    "REQUESTED FUNCTIONALITY HAS BEEN DEPRECATED",
+}
+
+
+def number(cell: str) -> int | Unknown:
+    """A whole number, not negative."""
+    text = cell.strip()
+    return int(text) if re.fullmatch(r"[0-9]{1,15}", text) else unknown(cell)
+
+
+def mebibytes(cell: str) -> int | Unknown:
+    """Bytes from ``81559``, ``81559 MiB`` or ``96434 MB``.
+
+    amd-smi writes MB and means MiB: ROCm/amdsmi docs/how-to/amdsmi-cli-tool.md.
+    """
+    match = re.fullmatch(r"([0-9]{1,12})(?: ?Mi?B)?", cell.strip())
+    return int(match.group(1)) * MIB if match else unknown(cell)
+
+
+def kibibytes(cell: str) -> int | Unknown:
+    """Bytes from ``528003912 kB``, which the kernel writes for KiB."""
+    match = re.fullmatch(r"([0-9]{1,15}) kB", cell.strip())
+    return int(match.group(1)) * KIB if match else unknown(cell)
+
+
+def flag(cell: str) -> bool | Unknown:
+    """Enabled, Disabled, Yes, No."""
+    known = {"enabled": True, "disabled": False, "yes": True, "no": False}
+    return known.get(cell.strip().lower(), unknown(cell))
+
+
+def bus_id(cell: str) -> str | Unknown:
+    """A PCI address as sysfs writes it: nvidia-smi's ``0000000F:01:00.0`` is ``000f:01:00.0``."""
+    match = _BUS_ID.fullmatch(cell.strip())
+    if match is None:
+        return unknown(cell)
+    domain, bus, device, function = match.groups()
+    return f"{int(domain, 16):04x}:{bus}:{device}.{function}".lower()
+
+
+def bus_order(address: str | Unknown) -> tuple[int, ...]:
+    """A key that sorts addresses in PCI bus order; unknown ones come last."""
+    match = None if isinstance(address, Unknown) else _BUS_ID.fullmatch(address)
+    if match is None:
+        return (1 << 32,)
+    return tuple(int(part, 16) for part in match.groups())

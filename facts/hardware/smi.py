@@ -1,0 +1,148 @@
+"""The answer of ``nvidia-smi --query-gpu``, one row a GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from facts.hardware.cells import NOT_ASKED, bus_id, flag, mebibytes, number, unknown, word
+from facts.hardware.csvtable import table
+from inventory.base import Unknown
+from inventory.hardware import Gpu, Health
+
+COLUMNS = tuple(
+    "index memory.reserved compute_cap addressing_mode remapped_rows.pending"
+    " remapped_rows.failure gpu_recovery_action mig.mode.current uuid pci.bus_id pstate"
+    " memory.total memory.used memory.free driver_version persistence_mode compute_mode"
+    " pcie.link.width.current pcie.link.width.max name".split()
+)
+"""What probe/hardware.sh asks for, for an answer without a header."""
+
+# Parts that use the host's memory. Newer drivers say so by ATS without a total; older ones
+# leave only the name (nvgpu#37, all-smi#80). The N1X prints its carve-out as if it were all
+# (unsloth#11208: 8128 MiB, of which CUDA can use 46477).
+_INTEGRATED = re.compile(r"\b(GB10|Thor|Orin|N1X)\b")
+_UUID = re.compile(r"GPU-[0-9A-Za-z-]+")
+
+
+@dataclass(frozen=True)
+class Query:
+    """The GPUs that answered.
+
+    + gpus: rows, without NUMA nodes and MIG devices, which other tools tell
+    + driver: version that the rows agree on
+    + strays: lines that are no rows, e.g. that a device has no handle
+    """
+
+    gpus: tuple[Gpu, ...] = ()
+    driver: str | Unknown = NOT_ASKED
+    strays: tuple[str, ...] = ()
+
+
+def parse_query(lines: Sequence[str], columns: Sequence[str] = COLUMNS) -> Query:
+    """Read the rows of ``--query-gpu``, with or without header, with or without units."""
+    read = table(lines, columns)
+    gpus: dict[str, Gpu] = {}
+    strays = list(read.strays)
+    driver: str | Unknown = NOT_ASKED
+    for row in read.rows:
+        gpu = _gpu(row)
+        if gpu is None:
+            strays.append(", ".join(row.values()))
+        elif gpu.uuid not in gpus:
+            gpus[gpu.uuid] = gpu
+            if isinstance(driver, Unknown):
+                driver = word(row.get("driver_version", ""))
+    return Query(tuple(gpus.values()), driver, tuple(strays))
+
+
+def _gpu(row: Mapping[str, str]) -> Gpu | None:
+    address = bus_id(row.get("pci.bus_id", ""))
+    uuid = row.get("uuid", "")
+    if not _UUID.fullmatch(uuid):
+        if isinstance(address, Unknown):
+            return None
+        uuid = f"PCI-{address}"
+    health, reason = _health(row)
+    used, free = mebibytes(row.get("memory.used", "")), mebibytes(row.get("memory.free", ""))
+    if health != "ok":
+        # A dead card answers "0 MiB used": it would look the freest of all.
+        used = free = unknown(reason)
+    total = mebibytes(row.get("memory.total", ""))
+    name = word(row.get("name", ""))
+    unified = _unified(row, total, name)
+    width = number(row.get("pcie.link.width.current", ""))
+    width_max = number(row.get("pcie.link.width.max", ""))
+    if unified:
+        # Not behind PCIe: gen 1 x1 is a placeholder, and a total is a carve-out.
+        width = width_max = Unknown(unknown="placeholder: the GPU is not behind PCIe")
+        total = used = free = Unknown(unknown="shares the host's memory")
+    return Gpu(
+        uuid=uuid,
+        index=number(row.get("index", "")),
+        bus_id=address,
+        name=name,
+        memory_total=total,
+        memory_used=used,
+        memory_free=free,
+        numa_node=NOT_ASKED,
+        health=health,
+        health_reason=reason,
+        reset_pending=_pending(row),
+        mig_enabled=_mig(row),
+        unified_memory=unified,
+        compute_mode=word(row.get("compute_mode", "")),
+        compute_capability=_capability(row.get("compute_cap", "")),
+        pcie_width_current=_lanes(width),
+        pcie_width_max=_lanes(width_max),
+        persistence_mode=flag(row.get("persistence_mode", "")),
+    )
+
+
+def _health(row: Mapping[str, str]) -> tuple[Health, str]:
+    for column, cell in row.items():
+        if column == "name":
+            continue
+        if "requires reset" in cell:
+            return "reset-required", f"{column}: {cell}"
+        if "is lost" in cell:
+            return "lost", f"{column}: {cell}"
+    if row.get("remapped_rows.failure") == "Yes":
+        return "memory-failed", "remapped_rows.failure: Yes"
+    action = row.get("gpu_recovery_action", "")
+    if re.fullmatch(r"(GPU |Node )?(Reset|Reboot)", action):
+        return "reset-required", f"gpu_recovery_action: {action}"
+    return "ok", ""
+
+
+def _pending(row: Mapping[str, str]) -> bool | Unknown:
+    if row.get("gpu_recovery_action", "").startswith("Drain"):
+        return True
+    rows = [row[key] for key in ("remapped_rows.pending", "retired_pages.pending") if key in row]
+    read = [value for value in map(flag, rows) if not isinstance(value, Unknown)]
+    if read:
+        return any(read)
+    return unknown(rows[0]) if rows else NOT_ASKED
+
+
+def _mig(row: Mapping[str, str]) -> bool | Unknown:
+    """Whether MIG is on. [N/A] is a card that has no MIG, and an old driver has no such field."""
+    cell = row.get("mig.mode.current", "[N/A]")
+    return False if cell in ("[N/A]", "N/A", "[Not Supported]") else flag(cell)
+
+
+def _unified(row: Mapping[str, str], total: int | Unknown, name: str | Unknown) -> bool:
+    if not isinstance(name, Unknown) and _INTEGRATED.search(name):
+        return True
+    absent = row.get("memory.total", "") in ("[N/A]", "N/A", "[Not Supported]", "Not Supported")
+    return isinstance(total, Unknown) and absent and row.get("addressing_mode") == "ATS"
+
+
+def _capability(cell: str) -> str | Unknown:
+    return cell if re.fullmatch(r"[0-9]{1,2}\.[0-9]", cell) else unknown(cell)
+
+
+def _lanes(width: int | Unknown) -> int | Unknown:
+    """A width of 0 is what a virtual machine shows for not knowing (nccl#1329)."""
+    return Unknown(unknown="width 0") if width == 0 else width

@@ -1,0 +1,82 @@
+# The box itself: privileges, systemd, units, folders, disks, snapshot, engine, listeners.
+# The caller sets UNITS, FOLDERS, DISKS, SNAPSHOT, ENVIRONMENT, TOOLS, ACCOUNT, PACKAGES, HOST, PORT; an
+# empty value skips the section.
+
+who() { id -u; id -un; }
+
+manager() {
+  [ -d /run/systemd/system ] || { echo "/run/systemd/system does not exist"; return 3; }
+  systemctl --version | head -n 1; systemctl is-system-running; :
+}
+
+# One block a unit, blank line between; times in microseconds, UTC.
+units() {
+  systemctl show --timestamp=us+utc -p Id,LoadState,ActiveState,SubState,UnitFileState,Result,NRestarts \
+    -p ExecMainStatus,ExecMainStartTimestamp,InvocationID,NeedDaemonReload,FragmentPath,DropInPaths \
+    -p MainPID,Job -- $UNITS
+}
+
+unit_file() {
+  f=/etc/systemd/system/$1
+  [ -e "$f" ] || [ -L "$f" ] || return 3
+  stat -c '%F|%a|%U|%G|%.6Y' -- "$f" && sha256sum <"$f" && cat -- "$f"
+}
+
+ready() { for u in $UNITS; do [ -r "/var/lib/boxwright/ready/$u" ] && printf '%s %s\n' "$u" "$(cat "/var/lib/boxwright/ready/$u")"; done; :; }
+
+folders() { for f in $FOLDERS; do stat -c '%n|%F|%a|%U|%G' -- "$f" 2>/dev/null || echo "$f|absent"; done; :; }
+
+# The file system that will hold a path is that of its nearest existing parent.
+disks() {
+  for f in $DISKS; do
+    d=$f; while [ ! -e "$d" ]; do d=${d%/*}; [ -n "$d" ] || d=/; done
+    w=ro; [ -w "$d" ] && w=rw
+    printf '%s|%s|%s|' "$f" "$d" "$w"
+    df -B1 --output=avail,size,iavail,fstype,target -- "$d" | tail -n 1
+  done; :
+}
+
+account() { getent passwd "$ACCOUNT"; }
+
+packages() { dpkg-query -W -f '${Package} ${db:Status-Status}\n' $PACKAGES 2>/dev/null; :; }
+
+manifest() { [ -e "$SNAPSHOT" ] || return 3; cat -- "$SNAPSHOT/.boxwright/manifest.json"; }
+files() { [ -d "$SNAPSHOT" ] || return 3; find "$SNAPSHOT/" -path "$SNAPSHOT/.boxwright" -prune -o ! -type d -printf '%y|%s|%T@|%U|%P\n'; }
+
+environment() {
+  [ -d "$ENVIRONMENT" ] || return 3
+  cat -- "$ENVIRONMENT/boxwright.json" 2>/dev/null; echo
+  for d in "$ENVIRONMENT"/lib/python3*/site-packages/*.dist-info; do [ -d "$d" ] && echo "${d##*/}"; done; :
+}
+
+tools() { cat -- "$TOOLS/complete"; }
+
+# Only listeners on the service's own port, with the control group of each process.
+listeners() {
+  ss -Hltnp "sport = :$PORT" || return
+  for p in $(ss -Hltnp "sport = :$PORT" | grep -o 'pid=[0-9]*' | sort -u); do
+    printf 'cgroup|%s|%s\n' "${p#pid=}" "$(tr '\n' ' ' <"$P/${p#pid=}/cgroup" 2>/dev/null)"
+  done; :
+}
+
+# bash because it speaks TCP: curl is not on every box. A proxy in the environment plays no part.
+answer() {
+  command -v bash >/dev/null 2>&1 || return 127
+  timeout 5 bash -c 'exec 3<>"/dev/tcp/$0/$1" && printf "GET /v1/models HTTP/1.0\r\nHost: %s\r\n\r\n" "$0" >&3 && cat <&3' "$HOST" "$PORT"
+}
+
+sec who who
+sec manager manager
+[ -z "$UNITS" ] || {
+  sec units units
+  for unit in $UNITS; do sec "unit-file:$unit" unit_file "$unit"; done
+  sec ready ready
+}
+[ -z "$FOLDERS" ] || sec folders folders
+[ -z "$DISKS" ] || sec disks disks
+[ -z "$ACCOUNT" ] || sec account account
+[ -z "$PACKAGES" ] || sec packages packages
+[ -z "$SNAPSHOT" ] || { sec manifest manifest; sec files files; }
+[ -z "$ENVIRONMENT" ] || sec environment environment
+[ -z "$TOOLS" ] || sec tools tools
+[ -z "$PORT" ] || { sec listeners listeners; sec answer answer; }

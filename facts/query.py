@@ -1,0 +1,107 @@
+"""What one read of a box asks for, and the shell text that asks it."""
+
+from __future__ import annotations
+
+import shlex
+from functools import cache
+from importlib.resources import files
+
+from inventory.base import Frozen
+from inventory.service import Service
+
+PACKAGES = ("python3-venv", "libnuma1", "iproute2")
+"""Debian packages that a box needs: to make environments, to load the engine (vLLM's extension
+links libnuma and dies without it), and to name the listener of a port."""
+
+
+class Query(Frozen):
+    """The parts of a box that a run is about. Empty parts are not read."""
+
+    units: tuple[str, ...] = ()
+    folders: tuple[str, ...] = ()
+    disks: tuple[str, ...] = ()
+    """Paths whose file system is of interest, existing or not."""
+    snapshot: str = ""
+    """Folder of the snapshot."""
+    environment: str = ""
+    """Folder of the engine environment."""
+    tools: str = ""
+    """Folder of boxwright's own programs."""
+    account: str = ""
+    packages: tuple[str, ...] = ()
+    host: str = ""
+    port: int | None = None
+    hardware: bool = False
+    """GPUs and NUMA nodes too: the slow part where nvidia-smi has to wake the cards."""
+    sysfs: str = "/sys"
+    """Another tree in its place, for a simulated machine."""
+
+
+def query_for(
+    service: Service,
+    *,
+    folder: str,
+    tools: str,
+    replaces: tuple[Service, ...] = (),
+    sysfs: str = "/sys",
+) -> Query:
+    """Everything that serving one service is about.
+
+    + service: what should be served
+    + folder: the snapshot's folder
+    + tools: folder of boxwright's own programs
+    + replaces: services that should be gone
+    + sysfs: root of the sysfs tree
+    """
+    return Query(
+        units=(service.unit, *(old.unit for old in replaces)),
+        folders=(service.model.under, service.engine.under, STATE_FOLDER),
+        disks=(folder, service.engine.environment_folder),
+        snapshot=folder,
+        environment=service.engine.environment_folder,
+        tools=tools,
+        account=service.user,
+        packages=PACKAGES,
+        host=service.listen.connect_host,
+        port=service.listen.port,
+        hardware=service.placement.gpus > 0,
+        sysfs=sysfs,
+    )
+
+
+STATE_FOLDER = "/var/lib/boxwright"
+"""Where boxwright keeps what it saw of this box."""
+
+
+def script(query: Query, nonce: str) -> str:
+    """The whole read as POSIX sh.
+
+    + query: what to read
+    + nonce: token that marks the frame lines of this read
+    """
+    variables = {
+        "NONCE": nonce,
+        "SYSFS": query.sysfs,
+        "UNITS": " ".join(query.units),
+        "FOLDERS": " ".join(query.folders),
+        "DISKS": " ".join(query.disks),
+        "SNAPSHOT": query.snapshot,
+        "ENVIRONMENT": query.environment,
+        "TOOLS": query.tools,
+        "ACCOUNT": query.account,
+        "PACKAGES": " ".join(query.packages),
+        "HOST": query.host,
+        "PORT": "" if query.port is None else str(query.port),
+    }
+    assignments = "\n".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
+    parts = [_text("frame.sh"), _text("box.sh")]
+    if query.hardware:
+        parts.append(_text("hardware.sh"))
+    return "\n".join([assignments, *parts, 'echo "@@$NONCE end 0"', "exit 0"])
+
+
+@cache
+def _text(name: str) -> str:
+    """A part of the script, without its comments: the box has no use for them."""
+    lines = files("facts.probe").joinpath(name).read_text().splitlines()
+    return "\n".join(line for line in lines if line.strip() and not line.lstrip().startswith("#"))

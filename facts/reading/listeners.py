@@ -1,0 +1,89 @@
+"""Who listens on the service's port, and what answers there."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+
+from facts.sections import MISSING, Section
+from inventory.base import Frozen, Unknown
+
+
+class Listener(Frozen):
+    """One listening TCP socket and one process that holds it."""
+
+    address: str
+    port: int
+    pid: int | Unknown
+    process: str
+    unit: str | Unknown | None
+    """systemd unit whose control group holds the process; None where none does."""
+
+
+class Answer(Frozen):
+    """What GET /v1/models said."""
+
+    status: int | Unknown | None
+    """HTTP status; None where nothing accepted the connection."""
+    models: tuple[str, ...] = ()
+
+
+def read_listeners(found: Mapping[str, Section]) -> tuple[Listener, ...] | Unknown:
+    """Listeners on the port that the probe was asked for."""
+    section = found.get("listeners", MISSING)
+    if section.rc != 0:
+        return Unknown(unknown=section.text.strip() or "the listeners were not read")
+    units: dict[int, str | None] = {}
+    for line in section.lines:
+        cells = line.split("|", 2)
+        if cells[0] == "cgroup" and len(cells) == 3 and re.fullmatch(r"[0-9]{1,9}", cells[1]):  # noqa: PLR2004
+            units[int(cells[1])] = unit_of(cells[2])
+    listeners = []
+    for line in section.lines:
+        words = line.split()
+        if len(words) < 4 or words[0] != "LISTEN":  # noqa: PLR2004
+            continue
+        address, _, port = words[3].rpartition(":")
+        if not re.fullmatch(r"[0-9]{1,5}", port):
+            continue
+        holders = re.findall(r'\("([^"]*)",pid=([0-9]{1,9})', line)
+        for process, pid in holders or [("", "")]:
+            number = int(pid) if pid else Unknown(unknown="ss named no process")
+            listeners.append(
+                Listener(
+                    address=address,
+                    port=int(port),
+                    pid=number,
+                    process=process,
+                    unit=units.get(number, None)
+                    if isinstance(number, int)
+                    else Unknown(unknown="no process"),
+                )
+            )
+    return tuple(listeners)
+
+
+def unit_of(cgroup: str) -> str | None:
+    """The systemd service in the text of a /proc/PID/cgroup, or None.
+
+    The deepest component counts: a container's own slices stand in front of it.
+    """
+    found = re.findall(r"/([^/\s:]+\.service)(?=/|\s|$)", cgroup)
+    return found[-1] if found else None
+
+
+def read_answer(found: Mapping[str, Section]) -> Answer:
+    """What answered on the service's port."""
+    section = found.get("answer", MISSING)
+    if section.rc in {127, None}:
+        return Answer(status=Unknown(unknown=section.text.strip() or "not asked"))
+    head, _, body = section.text.partition("\n\n")
+    status = re.match(r"HTTP/1\.[01] ([0-9]{3})\b", head)
+    if status is None:
+        return Answer(status=None)
+    try:
+        models = tuple(str(model["id"]) for model in json.loads(body)["data"])
+    except (ValueError, TypeError, KeyError, RecursionError):
+        models = ()
+    return Answer(status=int(status.group(1)), models=models)

@@ -1,0 +1,73 @@
+"""An amount that is not known exactly: the least, the likely and the most."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from pydantic import Field, model_validator
+
+from inventory.base import Frozen
+from inventory.fit.units import gib
+
+
+class Span(Frozen):
+    """An amount of bytes (or of tokens) with an honest range.
+
+    ``low`` is what can be counted on as the least, ``high`` as the most; outside the regimes in
+    which the constants were measured the two move apart.
+    """
+
+    low: int = Field(description="not less than this")
+    likely: int = Field(description="the best guess")
+    high: int = Field(description="not more than this")
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if not self.low <= self.likely <= self.high:
+            raise ValueError(f"not in order: {self.low}, {self.likely}, {self.high}")
+        return self
+
+    def __add__(self, other: Span) -> Span:
+        return Span(
+            low=self.low + other.low,
+            likely=self.likely + other.likely,
+            high=self.high + other.high,
+        )
+
+    def __sub__(self, other: Span) -> Span:
+        return Span(
+            low=self.low - other.high,
+            likely=self.likely - other.likely,
+            high=self.high - other.low,
+        )
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether there is no doubt about the amount."""
+        return self.low == self.high
+
+    def shown(self) -> str:
+        """For people: the likely amount, and the range where there is one."""
+        if self.is_exact:
+            return gib(self.likely)
+        return f"{gib(self.likely)} ({self.low / 2**30:,.2f} to {self.high / 2**30:,.2f})"
+
+
+def exactly(amount: int) -> Span:
+    """A known amount."""
+    return Span(low=amount, likely=amount, high=amount)
+
+
+def around(likely: int, less: int, more: int) -> Span:
+    """A likely amount and how far it may be off, both ways."""
+    return Span(low=likely - less, likely=likely, high=likely + more)
+
+
+def most(a: Span, b: Span) -> Span:
+    """The larger of two amounts, end by end."""
+    return Span(
+        low=max(a.low, b.low), likely=max(a.likely, b.likely), high=max(a.high, b.high)
+    )
+
+
+NOTHING = Span(low=0, likely=0, high=0)

@@ -1,0 +1,43 @@
+"""Whole bytes and how they are shown."""
+
+from __future__ import annotations
+
+KIB = 1 << 10
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+def ceil_div(a: int, b: int) -> int:
+    """The quotient rounded up.
+
+    >>> ceil_div(10, 4)
+    3
+    """
+    return -(-a // b)
+
+
+def round_up(value: int, multiple: int) -> int:
+    """The next multiple that is not smaller.
+
+    >>> round_up(2096, 16), round_up(2097, 16)
+    (2096, 2112)
+    """
+    return ceil_div(value, multiple) * multiple
+
+
+def gib(amount: float) -> str:
+    """Bytes as GiB with two decimals, as the engine prints them.
+
+    >>> gib(23 * GIB + GIB // 2)
+    '23.50 GiB'
+    """
+    return f"{amount / GIB:,.2f} GiB"
+
+
+def from_gib(amount: float) -> int:
+    """GiB as whole bytes.
+
+    >>> from_gib(0.5)
+    536870912
+    """
+    return round(amount * GIB)

@@ -1,0 +1,139 @@
+"""A service rendered as the text of its systemd unit. Pure: the same service, the same bytes.
+
+Sources of the defaults: vLLM 0.32.0's own behaviour at start and stop, and two dozen units in
+the wild, of which few limit restarts and none in proportion to the time a model takes to load.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+
+from inventory.parallel import tensor_parallel_size
+from inventory.service import Service
+
+RESTART_SECONDS = 15
+START_BURST = 3
+STOP_SECONDS = 60
+
+HARDENING = (
+    "NoNewPrivileges=yes",
+    "ProtectSystem=strict",  # the snapshot and the engine are read-only to the engine
+    "ProtectHome=yes",
+    "PrivateTmp=yes",
+    "ProtectKernelTunables=yes",
+    "ProtectKernelModules=yes",
+    "ProtectKernelLogs=yes",
+    "ProtectControlGroups=yes",
+    "RestrictSUIDSGID=yes",
+    "LockPersonality=yes",
+    "RestrictAddressFamilies=AF_UNIX AF_INET AF_INET6 AF_NETLINK",  # gloo asks AF_NETLINK
+    "UMask=0077",
+)
+"""What a CUDA process that compiles kernels tolerates. Left out because they break it:
+MemoryDenyWriteExecute (Triton and inductor map code), PrivateDevices (hides /dev/nvidia*),
+CPUAffinity (vLLM's NUMA binding switches itself off when the affinity is already narrowed)."""
+
+
+def unit_text(
+    service: Service,
+    *,
+    folder: str,
+    gpu_environment: Mapping[str, str],
+    placement_args: tuple[str, ...] = (),
+    conflicts: tuple[str, ...] = (),
+) -> str:
+    """The unit file of a service.
+
+    + service: as desired, overrides applied
+    + folder: the snapshot's directory
+    + gpu_environment: variables that pin the chosen GPUs; empty without GPUs
+    + placement_args: flags that bind the workers to NUMA nodes
+    + conflicts: units that must not run beside this one, full names
+    """
+    engine = service.engine
+    cache = f"vllm/{engine.package}-{engine.version}"
+    words = [
+        f"{engine.environment_folder}/{engine.command[0]}",
+        *engine.command[1:],
+        *([folder] if engine.command[-1] == "serve" else ["--model", folder]),
+        *("--served-model-name", service.served_model_name),
+        *("--host", service.listen.host, "--port", str(service.listen.port)),
+        *engine.flags(tensor_parallel_size(service)),
+        *placement_args,
+    ]
+    environment = {
+        # A static user has no writable home here; JIT caches of one engine version do not fit
+        # another.
+        "HOME": f"/var/cache/{cache}",
+        "XDG_CACHE_HOME": f"/var/cache/{cache}",
+        "VLLM_CACHE_ROOT": f"/var/cache/{cache}/vllm",
+        "TRITON_CACHE_DIR": f"/var/cache/{cache}/triton",
+        "TORCHINDUCTOR_CACHE_DIR": f"/var/cache/{cache}/inductor",
+        "FLASHINFER_WORKSPACE_BASE": f"/var/cache/{cache}",
+        # JIT compilers (ninja, nvcc) are looked for on PATH, and a unit's own is bare.
+        "PATH": f"{engine.environment_folder}/bin:/usr/local/cuda/bin:/usr/local/sbin:"
+        "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HF_HUB_OFFLINE": "1",  # the snapshot is complete: nothing to ask, nothing to leak
+        "VLLM_NO_USAGE_STATS": "1",
+        "PYTHONUNBUFFERED": "1",  # the last lines before a crash must reach the journal
+        **gpu_environment,
+        **service.environment,
+    }
+    burst_window = math.ceil(START_BURST * (service.load_seconds + RESTART_SECONDS) * 1.2)
+    lines = [
+        "# Written by boxwright: the next run replaces what is changed here by hand.",
+        "[Unit]",
+        f"Description={_escaped(f'{service.served_model_name} (vLLM {engine.version})')}",
+        "Wants=network-online.target",
+        "After=network-online.target nvidia-persistenced.service",
+        # Without the mount the engine would find an empty folder and crash in a loop.
+        f"RequiresMountsFor={folder} {engine.environment_folder}",
+        # Two services on the same GPUs never run together, whoever starts them.
+        *([f"Conflicts={' '.join(conflicts)}"] if conflicts else []),
+        f"StartLimitBurst={START_BURST}",
+        # systemd's 10 s never trips when each crash comes minutes after its start.
+        f"StartLimitIntervalSec={burst_window}",
+        "",
+        "[Service]",
+        "Type=exec",  # vLLM 0.32 does not notify; exec at least reports a missing binary
+        f"User={service.user}",
+        f"Group={service.user}",
+        f"CacheDirectory={cache}",
+        *(f"Environment={_quoted(f'{name}={value}')}" for name, value in environment.items()),
+        "ExecStart=" + " \\\n    ".join(_argument(word) for word in words),
+        # An engine that dies ends the server with status 0 (vllm-project/vllm#48966).
+        "Restart=always",
+        f"RestartSec={RESTART_SECONDS}",
+        # The server first, then what is left of the group: workers that get SIGTERM with it
+        # break its drain, and a killed server leaves workers on the GPUs (#55510).
+        "KillMode=mixed",
+        f"TimeoutStopSec={STOP_SECONDS}",
+        "LimitNOFILE=1048576",  # below 65535 ZeroMQ runs out of files
+        "LimitMEMLOCK=infinity",  # NCCL pins memory
+        "TasksMax=infinity",
+        "OOMScoreAdjust=-500",  # the kernel should look elsewhere first
+        *HARDENING,
+        "",
+        "[Install]",
+        "WantedBy=multi-user.target",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _argument(word: str) -> str:
+    """One word of ExecStart: quoted where systemd would split or unquote it, `$` doubled."""
+    return _quoted(word.replace("$", "$$"))
+
+
+def _quoted(text: str) -> str:
+    escaped = _escaped(text)
+    if re.fullmatch(r"[A-Za-z0-9_./:=,+@%$-]+", escaped):
+        return escaped
+    return '"' + escaped.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _escaped(text: str) -> str:
+    """`%` starts a specifier in every value of a unit file."""
+    return text.replace("%", "%%")
