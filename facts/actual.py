@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from facts.hardware import parse_hardware
 from facts.reading.disks import Disk, Folder, read_disks, read_folders
 from facts.reading.engines import EngineState, read_engine
 from facts.reading.host import HostState, read_host

@@ -36,6 +36,4 @@ def read_as_root(script: str, nonce: str) -> StringCommand:
     + script: POSIX sh that prints the probe's frame
     + nonce: token that marks the frame lines
     """
-    return StringCommand(
-        "sh", "-c", QuoteString(_READ), QuoteString(script), QuoteString(nonce)
-    )
+    return StringCommand("sh", "-c", QuoteString(_READ), QuoteString(script), QuoteString(nonce))

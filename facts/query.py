@@ -13,6 +13,12 @@ PACKAGES = ("python3-venv", "libnuma1", "iproute2")
 """Debian packages that a box needs: to make environments, to load the engine (vLLM's extension
 links libnuma and dies without it), and to name the listener of a port."""
 
+STATE_FOLDER = "/var/lib/boxwright"
+"""Where boxwright keeps what it saw of this box."""
+
+READY_FOLDER = f"{STATE_FOLDER}/ready"
+"""One file a unit: the start (InvocationID) that was seen to answer. box.sh reads it too."""
+
 
 class Query(Frozen):
     """The parts of a box that a run is about. Empty parts are not read."""
@@ -55,7 +61,13 @@ def query_for(
     """
     return Query(
         units=(service.unit, *(old.unit for old in replaces)),
-        folders=(service.model.under, service.engine.under, STATE_FOLDER),
+        folders=(
+            service.model.under,
+            service.model.home,
+            service.engine.under,
+            STATE_FOLDER,
+            READY_FOLDER,
+        ),
         disks=(folder, service.engine.environment_folder),
         snapshot=folder,
         environment=service.engine.environment_folder,
@@ -67,10 +79,6 @@ def query_for(
         hardware=service.placement.gpus > 0,
         sysfs=sysfs,
     )
-
-
-STATE_FOLDER = "/var/lib/boxwright"
-"""Where boxwright keeps what it saw of this box."""
 
 
 def script(query: Query, nonce: str) -> str:

@@ -7,6 +7,7 @@ in one place only.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from typing import Annotated, Any, Self
 
@@ -125,9 +126,21 @@ class Vllm(Desired):
         return self
 
     @property
+    def all_requirements(self) -> tuple[str, ...]:
+        """What is installed: the package and the further requirements, all pinned."""
+        return (f"{self.package}=={self.version}", *self.requirements)
+
+    @property
     def environment_folder(self) -> str:
-        """Where the environment lives: the unit file then shows the version."""
-        return f"{self.under}/{self.package}-{self.version}"
+        """Where the environment lives: the unit file then shows the version.
+
+        Further requirements make it another environment, never another content of the same.
+        """
+        folder = f"{self.under}/{self.package}-{self.version}"
+        if not self.requirements:
+            return folder
+        digest = hashlib.sha256("\n".join(sorted(self.requirements)).encode()).hexdigest()
+        return f"{folder}+{digest[:8]}"
 
     def flags(self, tensor_parallel_size: int | None) -> list[str]:
         """The settings as words of the command line.

@@ -12,9 +12,10 @@ from pydantic import Field
 
 from inventory.base import Frozen, Unknown
 
-Health = Literal["ok", "reset-required", "lost", "excluded", "memory-failed"]
+Health = Literal["ok", "reset-required", "lost", "excluded", "memory-failed", "unknown"]
 """``ok``; needs a reset before use; fallen off the bus; taken from the driver by an
-administrator (excluded, or given to a virtual machine); no spare rows left for bad memory."""
+administrator (excluded, or given to a virtual machine); no spare rows left for bad memory;
+``unknown`` while the driver does not tell of any card."""
 
 AcceleratorState = Literal["ok", "degraded", "no-hardware", "no-driver", "driver-broken", "unknown"]
 """The five states that must not be read as each other, and not knowing.
@@ -98,7 +99,7 @@ class GpuProcess(Frozen):
     pid: int | Unknown
     memory: int | Unknown = Field(description="bytes")
     name: str
-    unit: str | None | Unknown = Field(
+    unit: str | Unknown | None = Field(
         description="systemd unit whose control group holds the pid; None outside any unit"
     )
 
@@ -111,7 +112,7 @@ class Accelerator(Frozen):
     name: str | Unknown = Unknown(unknown="not asked")
     numa_node: int | Unknown = Unknown(unknown="not asked")
     memory_total: int | Unknown = Field(default=Unknown(unknown="not asked"), description="bytes")
-    driver: str | None | Unknown = Field(
+    driver: str | Unknown | None = Field(
         default=Unknown(unknown="not asked"), description="kernel driver; None when unbound"
     )
 

@@ -37,9 +37,14 @@ class Model(Desired):
     endpoint: str | None = Field(default=None, pattern=r"^https?://[A-Za-z0-9.:\-\[\]]+(/\S*)?$")
     """URL of another Hub or a mirror; None is the Hub that huggingface_hub is configured for."""
 
+    @property
+    def home(self) -> str:
+        """Folder of the repository: the snapshots of its commits are side by side in it."""
+        return f"{self.under}/{self.repo}"
+
     def folder(self, commit: str) -> str:
         """The snapshot's own directory: one per commit, so that a new one never touches an old."""
-        return f"{self.under}/{self.repo}/{commit}"
+        return f"{self.home}/{commit}"
 
 
 class Placement(Desired):

@@ -39,7 +39,7 @@ def differing(
     + resource: what they belong to
     + attributes: (attribute, want, have)
 
-    >>> [d.attribute for d in differing("folder /opt", [("mode", "755", "700"), ("owner", "a", "a")])]
+    >>> [d.attribute for d in differing("folder /opt", [("mode", 755, 700), ("owner", "a", "a")])]
     ['mode']
     """
     return tuple(

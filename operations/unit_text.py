@@ -122,6 +122,15 @@ def unit_text(
     return "\n".join(lines) + "\n"
 
 
+def visible_gpus(text: str) -> tuple[str, ...]:
+    """UUIDs of the GPUs that a unit's text pins, in order; empty where it pins none.
+
+    + text: an installed unit file
+    """
+    match = re.search(r'^Environment="?CUDA_VISIBLE_DEVICES=([^"\n]*)', text, re.MULTILINE)
+    return tuple(match.group(1).split(",")) if match else ()
+
+
 def _argument(word: str) -> str:
     """One word of ExecStart: quoted where systemd would split or unquote it, `$` doubled."""
     return _quoted(word.replace("$", "$$"))

@@ -37,7 +37,7 @@ def read_engine(found: Mapping[str, Section]) -> EngineState:
     if section.rc != 0:
         return EngineState(exists=Unknown(unknown=section.text.strip() or "not read"))
     requirements: tuple[str, ...] | None = None
-    distributions: dict[str, str] = Field(default_factory=dict)
+    distributions: dict[str, str] = {}
     for line in section.lines:
         match = re.fullmatch(r"([A-Za-z0-9._]+)-([A-Za-z0-9.+!_]+)\.dist-info", line)
         if match:

@@ -56,7 +56,7 @@ def read_listeners(found: Mapping[str, Section]) -> tuple[Listener, ...] | Unkno
                     port=int(port),
                     pid=number,
                     process=process,
-                    unit=units.get(number, None)
+                    unit=units.get(number)
                     if isinstance(number, int)
                     else Unknown(unknown="no process"),
                 )

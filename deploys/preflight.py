@@ -1,0 +1,151 @@
+"""Everything that is certain before anything is touched: the plan of a run, or the refusal."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from facts.actual import Actual
+from facts.query import Query, query_for
+from inventory.base import Unknown
+from inventory.errors import PreconditionError
+from inventory.override import overridden
+from inventory.placement import Chosen, place
+from inventory.service import Service
+from inventory.snapshot import Snapshot
+from operations.resolve import locked_snapshot
+from operations.service import require_port
+from operations.snapshot import require_room, snapshot_differences
+from operations.tools import tools_folder
+from operations.unit import unit_differences
+from operations.unit_text import unit_text, visible_gpus
+
+
+@dataclass(frozen=True)
+class Order:
+    """What a run is asked to do on one box: desired state with the box's overrides applied."""
+
+    service: Service
+    replaces: tuple[Service, ...]
+    snapshot: Snapshot
+    query: Query
+    note: str = ""
+    """What the operator should know about the lock file."""
+
+    @property
+    def folder(self) -> str:
+        """The snapshot's directory on the box."""
+        return self.service.model.folder(self.snapshot.commit)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An order that this box can carry out."""
+
+    order: Order
+    placement: Chosen
+    unit_text: str
+
+
+def order_for(
+    service: Service,
+    replaces: tuple[Service, ...],
+    *,
+    override: object = None,
+    locks: Path = Path("locks"),
+    upgrade: bool = False,
+    sysfs: str = "/sys",
+) -> Order:
+    """The desired state of one box, complete.
+
+    + service: as the deploy declares it
+    + replaces: services that it takes over from
+    + override: the host's data of that name
+    + locks: folder of the lock files
+    + upgrade: resolve the revision anew
+    + sysfs: root of the box's sysfs tree
+    + raises: DesiredStateError, HubError
+    """
+    wanted = overridden(service, override)
+    old = tuple(overridden(one, override) for one in replaces)
+    snapshot, note = locked_snapshot(wanted.model, locks, token=hub_token(), upgrade=upgrade)
+    query = query_for(
+        wanted,
+        folder=wanted.model.folder(snapshot.commit),
+        tools=tools_folder(),
+        replaces=old,
+        sysfs=sysfs,
+    )
+    return Order(wanted, old, snapshot, query, note)
+
+
+def hub_token() -> str | None:
+    """The Hub's token of whoever runs this; nobody else's, and never from the desired state."""
+    return os.environ.get("HF_TOKEN") or None
+
+
+def plan_for(order: Order, actual: Actual) -> Plan:
+    """The plan of a run, or the first certain reason why it cannot succeed. Pure.
+
+    + order: what is wanted
+    + actual: the box
+    + raises: PreconditionError, ConflictError, PlacementError, DesiredStateError
+    """
+    service = order.service
+    require_ground(actual, service)
+    leaving = frozenset(old.unit for old in order.replaces)
+    have = actual.unit(service.unit)
+    file = None if isinstance(have, Unknown) else have.file
+    keep = () if file is None or isinstance(file, Unknown) else visible_gpus(file.text)
+    chosen = place(
+        service.placement, actual.hardware, own_units=leaving | {service.unit}, keep=keep
+    )
+    text = unit_text(
+        service,
+        folder=order.folder,
+        gpu_environment=chosen.environment,
+        placement_args=chosen.arguments,
+        conflicts=tuple(sorted(leaving)),
+    )
+    # Computed for their refusals: the operations compute them again from the box as it is then.
+    unit_differences(service.unit, text, have)
+    snapshot_differences(order.snapshot, actual.snapshot, order.folder)
+    require_room(order.snapshot, actual, order.folder)
+    require_port(service, actual, leaving)
+    return Plan(order, chosen, text)
+
+
+def require_ground(actual: Actual, service: Service) -> None:
+    """Refuse a box that was not read, that gives no root, or that has no systemd.
+
+    + actual: the box
+    + service: what is wanted of it
+    + raises: PreconditionError
+    """
+    wanted = f"a box that can serve {service.name}"
+    if not actual.complete:
+        raise PreconditionError(
+            wanted=wanted,
+            found="a read of the box that was cut off",
+            why="what was not read is not known, and is not guessed",
+            next_step="run again; with -vv pyinfra shows the command and its output",
+        )
+    if not actual.host.is_root:
+        refusal = actual.host.root_refusal or "sudo did not work"
+        raise PreconditionError(
+            wanted=f"{wanted}: root, or sudo without a password",
+            found=f"login as {actual.host.login}: {refusal}",
+            why="units, users and packages belong to root; nothing was touched",
+            next_step=f"add `{actual.host.login} ALL=(ALL) NOPASSWD: ALL` to a file in "
+            "/etc/sudoers.d on the box, or log in as root (ssh_user)",
+        )
+    if actual.host.systemd is None or isinstance(actual.host.systemd, Unknown):
+        found = actual.host.systemd.unknown if actual.host.systemd else "not booted with systemd"
+        raise PreconditionError(
+            wanted=f"{wanted}: systemd",
+            found=found,
+            why="the service is a systemd unit: nothing else would start it at boot, restart it "
+            "after a crash or stop all of it; nothing was touched",
+            next_step="use the machine itself, or a container that boots systemd as its init",
+        )

@@ -1,0 +1,82 @@
+"""The story of a switch, step by step. Until the old service is retired, it serves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyinfra import host, logger
+
+from deploys.preflight import Plan, hub_token, order_for, plan_for
+from facts.box import actual_state
+from inventory.errors import BoxwrightError
+from inventory.service import Service
+from operations.engine import engine
+from operations.host import ground
+from operations.readiness import readiness
+from operations.retire import retire
+from operations.service import service as running
+from operations.snapshot import snapshot
+from operations.steps import RefusedError, data, report
+from operations.tools import tools
+from operations.unit import unit
+
+
+def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
+    """Make this box serve a model, and retire what served before.
+
+    + service: what should be served
+    + replaces: services that it takes over from: stopped and disabled once it can start
+
+    Host data: ``override`` (inventory/override.py), ``locks`` (folder of the lock files),
+    ``upgrade`` (resolve the revision anew), ``sysfs`` (of a simulated machine).
+
+    **Example:**
+
+    .. code:: python
+
+        serve(MINIMAX_M25, replaces=[KIMI_K25])
+    """
+    try:
+        order = order_for(
+            service,
+            tuple(replaces),
+            override=data(host, "override"),
+            locks=Path(data(host, "locks", "locks")),
+            upgrade=bool(data(host, "upgrade", False)),
+            sysfs=data(host, "sysfs", "/sys"),
+        )
+        if order.note:
+            logger.warning(f"{host.print_prefix}{order.note}")
+        _steps(plan_for(order, actual_state(host, order.query)))
+    except (BoxwrightError, RefusedError) as error:
+        report(host, error)
+        # The other boxes of the inventory go on.
+        host.state.fail_hosts({host})
+
+
+def _steps(plan: Plan) -> None:
+    """The operations in their order."""
+    order = plan.order
+    want, query = order.service, order.query.model_copy(update={"hardware": False})
+    for sentence in plan.placement.why:
+        logger.info(f"{host.print_prefix}{sentence}")
+    for warning in plan.placement.warnings:
+        logger.warning(f"{host.print_prefix}{warning}")
+
+    ground(name=f"{want.name}: packages, user, folders", service=want, query=query)
+    tools(name="boxwright's programs", query=query, wheelhouse=want.engine.wheelhouse)
+    snapshot(
+        name=f"{want.name}: snapshot {order.snapshot.commit[:12]}",
+        service=want,
+        want=order.snapshot,
+        query=query,
+        token=hub_token(),
+    )
+    engine(name=f"{want.name}: engine {want.engine.version}", want=want.engine, query=query)
+    unit(name=f"{want.name}: unit file", unit_name=want.unit, text=plan.unit_text, query=query)
+    # Until here whatever served before is still serving.
+    for old in order.replaces:
+        retire(name=f"{old.name}: stopped and disabled", unit_name=old.unit, query=query)
+    running(name=f"{want.name}: running", want=want, query=query)
+    readiness(name=f"{want.name}: ready", service=want, query=query)

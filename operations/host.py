@@ -1,0 +1,112 @@
+"""The ground: Debian packages, the service's user, folders."""
+
+from __future__ import annotations
+
+import shlex
+
+from pyinfra import host
+from pyinfra.api import operation
+
+from facts.actual import Actual
+from facts.box import actual_state
+from facts.query import PACKAGES, READY_FOLDER, STATE_FOLDER, Query
+from inventory.base import Unknown
+from inventory.service import Service
+from operations.difference import Difference, differing
+from operations.steps import Commands, Step, guarded, settled, show
+
+
+def ground_differences(service: Service, actual: Actual) -> tuple[Difference, ...]:
+    """What the ground lacks.
+
+    + service: whose user, model and engine it should carry
+    + actual: the box
+    """
+    found: list[Difference] = []
+    packages = actual.host.packages
+    if not isinstance(packages, Unknown):
+        found += [
+            Difference(
+                resource=f"package {name}", attribute="state", want="installed", have="absent"
+            )
+            for name in PACKAGES
+            if name not in packages
+        ]
+    if actual.host.account_home is None:
+        found += differing(f"user {service.user}", [("state", "system user", "absent")])
+    for path, owner in _folders(service).items():
+        folder = actual.folder(path)
+        if isinstance(folder, Unknown):
+            continue
+        found += differing(f"folder {path}", [("kind", "directory", folder.kind)])
+        if folder.kind == "directory" and path in {READY_FOLDER, service.model.home}:
+            found += differing(f"folder {path}", [("owner", owner, folder.owner)])
+    return tuple(found)
+
+
+def _folders(service: Service) -> dict[str, str]:
+    """Folder -> owner, parents first. An existing folder above the model's own keeps its owner:
+    /shared is often somebody else's export."""
+    return {
+        STATE_FOLDER: "root",
+        READY_FOLDER: "root",
+        service.engine.under: "root",
+        service.model.under: service.user,
+        service.model.home: service.user,
+    }
+
+
+@operation()
+@guarded
+def ground(service: Service, query: Query) -> Commands:
+    """
+    Install the packages, make the user and the folders that a service stands on.
+
+    + service: the service
+    + query: what this run reads of the box
+    """
+    actual = actual_state(host, query)
+    differences = ground_differences(service, actual)
+    show(host, differences)
+    if not differences:
+        host.noop(f"packages, user and folders of {service.name} are in place")
+        return
+    missing = [d.resource.split()[1] for d in differences if d.resource.startswith("package ")]
+    yield Step(
+        ground_script(service, missing, actual),
+        wanted=f"packages, user and folders for {service.name}",
+        why="the engine cannot be installed or started without them; nothing else was touched",
+        next_step="read the last lines above; a package manager that cannot reach its mirror, a "
+        "full disk and a read-only file system are the usual causes",
+    )
+    settled(
+        ground_differences(service, actual_state(host, query)),
+        f"getent passwd {service.user}; stat {service.model.home} on the box",
+    )
+
+
+def ground_script(service: Service, missing: list[str], actual: Actual) -> str:
+    """The commands that make the ground.
+
+    + missing: Debian packages to install
+    """
+    user = shlex.quote(service.user)
+    lines = ["set -e"]
+    if missing:
+        names = " ".join(map(shlex.quote, missing))
+        # unattended-upgrades holds the lock on a fresh boot: wait for it.
+        apt = "DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300"
+        lines += [f"{apt} update", f"{apt} install -y --no-install-recommends {names}"]
+    lines.append(
+        f"getent passwd {user} >/dev/null || useradd --system --user-group --no-create-home "
+        f"--home-dir /nonexistent --shell /usr/sbin/nologin {user}"
+    )
+    for path, owner in _folders(service).items():
+        folder = actual.folder(path)
+        quoted = shlex.quote(path)
+        own = shlex.quote(owner)
+        if isinstance(folder, Unknown) or folder.kind != "directory":
+            lines.append(f"[ -d {quoted} ] || install -d -m 755 -o {own} -g {own} {quoted}")
+        elif path in {READY_FOLDER, service.model.home}:
+            lines.append(f"chown {own}:{own} {quoted}")
+    return "\n".join(lines)

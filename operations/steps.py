@@ -1,0 +1,149 @@
+"""The shell around the pure parts: show differences, run one change, report in four parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable
+from functools import wraps
+from typing import Any, ParamSpec
+from weakref import WeakKeyDictionary
+
+from pyinfra import context, logger
+from pyinfra.api import FunctionCommand, Host, OperationError, State, StringCommand
+from pyinfra.api.arguments import ConnectorArguments
+from pyinfra.connectors.util import CommandOutput
+
+from facts.box import changed
+from facts.privilege import as_root
+from inventory.errors import BoxwrightError, ConvergeError
+from operations.difference import Difference
+
+P = ParamSpec("P")
+Commands = Generator[StringCommand | FunctionCommand, None, None]
+
+FOUND_LINES = 15
+"""Lines of a failed command's output that go into the error: the last ones name the cause."""
+
+
+class RefusedError(OperationError):
+    """A BoxwrightError on its way through pyinfra: same four parts, and no traceback."""
+
+
+class Step(StringCommand):
+    """One change as one command, which says in four parts what it means when it fails.
+
+    + script: POSIX sh, run as root
+    + wanted: what the step establishes
+    + why: what follows from its failure
+    + next_step: what to do about it
+    + stdin: content for the script's standard input
+    + stream: print output as it comes: for steps of minutes
+    """
+
+    def __init__(
+        self,
+        script: str,
+        *,
+        wanted: str,
+        why: str,
+        next_step: str,
+        stdin: str | None = None,
+        stream: bool = False,
+    ) -> None:
+        command = as_root(script, stdin)
+        super().__init__(*command.bits, **command.connector_arguments)
+        self.wanted = wanted
+        self.why = why
+        self.next_step = next_step
+        self.stream = stream
+
+    def execute(
+        self, state: State, host: Host, connector_arguments: ConnectorArguments
+    ) -> tuple[bool, CommandOutput]:
+        """Run the step and forget what was known of the box."""
+        connector_arguments.update(self.connector_arguments)
+        printed = self.stream or state.print_output
+        ok, output = host.run_shell_command(
+            self, print_output=printed, print_input=state.print_input, **connector_arguments
+        )
+        changed(host)
+        if ok:
+            return ok, output
+        lines = [line for line in output.output_lines if line.strip()][-FOUND_LINES:]
+        found = "\n        ".join(lines) or "the command failed without a word"
+        report(host, ConvergeError(self.wanted, found, self.why, self.next_step))
+        return ok, CommandOutput([])
+
+
+def guarded(operation: Callable[P, Commands]) -> Callable[P, Commands]:
+    """Turn a BoxwrightError inside an operation into a failure of this host alone.
+
+    pyinfra aborts every host, with a traceback, for an exception that it does not know.
+    """
+
+    @wraps(operation)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Commands:
+        host, executing = context.host, context.state.is_executing
+        try:
+            yield from operation(*args, **kwargs)
+        except BoxwrightError as error:
+            if not executing:
+                raise RefusedError(error.message) from None
+            report(host, error)
+            yield FunctionCommand(_fail, (), {})
+
+    return wrapper
+
+
+def _fail() -> bool:
+    return False
+
+
+def report(host: Host, error: BoxwrightError | RefusedError) -> None:
+    """Print an error's four parts, each line with the host's name."""
+    for line in str(error).splitlines():
+        logger.error(f"{host.print_prefix}{line}")
+
+
+_shown: WeakKeyDictionary[Host, set[str]] = WeakKeyDictionary()
+
+
+def show(host: Host, differences: Iterable[Difference], text: str = "") -> None:
+    """Print differences before anything is done about them, each once in a run.
+
+    pyinfra generates an operation twice, and stops the first time at its first command: what is
+    printed later than that is not seen in a dry run.
+
+    + differences: printed always
+    + text: printed with ``--diff``
+    """
+    shown = _shown.setdefault(host, set())
+    fresh = [difference for difference in differences if difference.line not in shown]
+    for difference in fresh:
+        shown.add(difference.line)
+        logger.info(f"{host.print_prefix}~ {difference.line}")
+    if fresh and text and host.state.config.DIFF:
+        for line in text.splitlines():
+            logger.info(f"{host.print_prefix}    {line}")
+
+
+def settled(left: Iterable[Difference], next_step: str) -> None:
+    """Refuse to call a resource converged that still differs.
+
+    + left: the differences of a fresh read after the change
+    + next_step: where to look
+    + raises: ConvergeError naming each attribute that is still different
+    """
+    lines = [difference.line for difference in left]
+    if lines:
+        raise ConvergeError(
+            wanted="no difference after the change",
+            found="; ".join(lines),
+            why="something else writes here, or the change had no effect: running on would build "
+            "on a state that is not there",
+            next_step=next_step,
+        )
+
+
+def data(host: Host, key: str, default: Any = None) -> Any:
+    """A value of the host's data, or the default where it is not set."""
+    return host.data.get(key, default)
