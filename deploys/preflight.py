@@ -105,7 +105,7 @@ def plan_for(order: Order, actual: Actual) -> Plan:
         service,
         folder=order.folder,
         gpu_environment=chosen.environment,
-        placement_args=chosen.arguments,
+        numa_nodes=chosen.numa_bind_nodes,
         conflicts=tuple(sorted(leaving)),
     )
     # Computed for their refusals: the operations compute them again from the box as it is then.

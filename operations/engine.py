@@ -80,7 +80,7 @@ def engine_script(want: Vllm, have: EngineState) -> str:
         f"{source_arguments(want.wheelhouse)} {' '.join(map(shlex.quote, want.all_requirements))}",
         # Compiled now, on all cores: the engine's user cannot write here, and would compile
         # everything again at each start.
-        f"{python} -m compileall -q -j 0 {folder}/lib >/dev/null 2>&1 || true",
+        f"{python} -m compileall -q -j 0 -x '/tests?/' {folder}/lib >/dev/null 2>&1 || true",
         f"printf '%s\\n' {shlex.quote(marker)} >{folder}/boxwright.json.new",
         f"mv -fT {folder}/boxwright.json.new {folder}/boxwright.json",
     ]

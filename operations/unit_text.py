@@ -41,7 +41,7 @@ def unit_text(
     *,
     folder: str,
     gpu_environment: Mapping[str, str],
-    placement_args: tuple[str, ...] = (),
+    numa_nodes: tuple[int, ...] | None = None,
     conflicts: tuple[str, ...] = (),
 ) -> str:
     """The unit file of a service.
@@ -49,7 +49,7 @@ def unit_text(
     + service: as desired, overrides applied
     + folder: the snapshot's directory
     + gpu_environment: variables that pin the chosen GPUs; empty without GPUs
-    + placement_args: flags that bind the workers to NUMA nodes
+    + numa_nodes: NUMA node of each GPU, in their order, where workers are to be bound; else None
     + conflicts: units that must not run beside this one, full names
     """
     engine = service.engine
@@ -61,7 +61,8 @@ def unit_text(
         *("--served-model-name", service.served_model_name),
         *("--host", service.listen.host, "--port", str(service.listen.port)),
         *engine.flags(tensor_parallel_size(service)),
-        *placement_args,
+        # Said explicitly: vLLM's own detection refuses one-node boxes and narrowed affinities.
+        *(["--numa-bind", "--numa-bind-nodes", *map(str, numa_nodes)] if numa_nodes else []),
     ]
     environment = {
         # A static user has no writable home here; JIT caches of one engine version do not fit
@@ -102,7 +103,7 @@ def unit_text(
         f"Group={service.user}",
         f"CacheDirectory={cache}",
         *(f"Environment={_quoted(f'{name}={value}')}" for name, value in environment.items()),
-        "ExecStart=" + " \\\n    ".join(_argument(word) for word in words),
+        "ExecStart=" + _command_line(words),
         # An engine that dies ends the server with status 0 (vllm-project/vllm#48966).
         "Restart=always",
         f"RestartSec={RESTART_SECONDS}",
@@ -129,6 +130,12 @@ def visible_gpus(text: str) -> tuple[str, ...]:
     """
     match = re.search(r'^Environment="?CUDA_VISIBLE_DEVICES=([^"\n]*)', text, re.MULTILINE)
     return tuple(match.group(1).split(",")) if match else ()
+
+
+def _command_line(words: list[str]) -> str:
+    """The words, one flag with its values to a line: a diff then shows which one changed."""
+    first, *rest = (_argument(word) for word in words)
+    return first + "".join(f" \\\n    {w}" if w.startswith("-") else f" {w}" for w in rest)
 
 
 def _argument(word: str) -> str:

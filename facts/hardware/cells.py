@@ -11,6 +11,7 @@ from inventory.base import Unknown
 
 KIB = 1024
 MIB = 1024 * KIB
+GIB = 1024 * MIB
 
 NOT_ASKED = Unknown(unknown="not asked")
 

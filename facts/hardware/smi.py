@@ -11,11 +11,27 @@ from facts.hardware.csvtable import table
 from inventory.base import Unknown
 from inventory.hardware import Gpu, Health
 
-COLUMNS = tuple(
-    "index memory.reserved compute_cap addressing_mode remapped_rows.pending"
-    " remapped_rows.failure gpu_recovery_action mig.mode.current uuid pci.bus_id pstate"
-    " memory.total memory.used memory.free driver_version persistence_mode compute_mode"
-    " pcie.link.width.current pcie.link.width.max name".split()
+COLUMNS = (
+    "index",
+    "memory.reserved",
+    "compute_cap",
+    "addressing_mode",
+    "remapped_rows.pending",
+    "remapped_rows.failure",
+    "gpu_recovery_action",
+    "mig.mode.current",
+    "uuid",
+    "pci.bus_id",
+    "pstate",
+    "memory.total",
+    "memory.used",
+    "memory.free",
+    "driver_version",
+    "persistence_mode",
+    "compute_mode",
+    "pcie.link.width.current",
+    "pcie.link.width.max",
+    "name",
 )
 """What probe/hardware.sh asks for, for an answer without a header."""
 

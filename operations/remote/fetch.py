@@ -113,7 +113,7 @@ def download(job: dict[str, Any], file: dict[str, Any], staging: Path) -> None:
     @retry(
         retry=retry_if_exception(transient),
         stop=stop_after_attempt(ATTEMPTS),
-        wait=wait_exponential_jitter(initial=0.5, max=30),
+        wait=wait_exponential_jitter(multiplier=0.5, max=30),
         reraise=True,
     )
     def attempt() -> None:

@@ -166,7 +166,7 @@ def test_host() -> None:
     assert "password" in host.root_refusal
     assert host.systemd == "systemd 252"
     assert host.account_home is None
-    assert host.packages == {"python3-venv"}
+    assert host.packages == frozenset({"python3-venv"})
     assert not host.tools
 
 

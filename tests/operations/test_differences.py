@@ -230,6 +230,10 @@ class TestUnit:
         head = f"regular file|{changed.pop('mode', '644')}|root|root|1.0\n{digest}  -\n"
         return box(**{"units": unit(NAME, **changed), f"unit-file__{NAME}": head + text})
 
+    def uninstalled(self) -> Actual:
+        sections: dict[str, str | tuple[str, int]] = {"units": absent(NAME)}
+        return box(**sections, **{f"unit-file__{NAME}": ("", 3)})
+
     def differences(self, actual: Actual) -> tuple[Difference, ...]:
         return unit_differences(NAME, self.TEXT, actual.unit(NAME))
 
@@ -237,7 +241,7 @@ class TestUnit:
         assert self.differences(self.installed(self.TEXT)) == ()
 
     def test_absent(self) -> None:
-        actual = box(**{"units": absent(NAME), f"unit-file__{NAME}": ("", 3)})
+        actual = self.uninstalled()
         assert attributes(self.differences(actual)) == ["file"]
 
     def test_directives_are_named_one_by_one(self) -> None:
@@ -270,7 +274,7 @@ class TestUnit:
             self.differences(actual)
 
     def test_the_diff_of_an_absent_file_is_all_of_it(self) -> None:
-        actual = box(**{"units": absent(NAME), f"unit-file__{NAME}": ("", 3)})
+        actual = self.uninstalled()
         lines = unified(NAME, self.TEXT, actual.unit(NAME)).splitlines()
         assert [line[1:] for line in lines[3:]] == self.TEXT.splitlines()
 

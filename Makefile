@@ -1,0 +1,32 @@
+# Everything that a fresh Debian 12 or Ubuntu 22.04/24.04 machine needs is installed on the way.
+# The lab boots containers, so root or sudo is needed.
+
+PYTHON := .venv/bin/python
+AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E)
+
+.PHONY: demo test lab lint unit clean
+
+demo: .venv/ready  ## A machine that serves the old model comes to serve the new one, for real.
+	$(AS_ROOT) $(PYTHON) -m tests.lab.demo
+
+test: .venv/ready lint unit  ## All checks and tests; takes the lab down afterwards.
+	$(AS_ROOT) $(PYTHON) -m pytest -m lab; status=$$?; $(AS_ROOT) $(PYTHON) -m tests.lab down; exit $$status
+
+unit: .venv/ready  ## The tests that need no box.
+	$(PYTHON) -m pytest -m "not lab"
+
+lab: .venv/ready  ## The lab with its demo box booted, to try things on.
+	$(AS_ROOT) $(PYTHON) -m tests.lab up
+	$(AS_ROOT) $(PYTHON) -m tests.lab boot demo
+
+lint: .venv/ready
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m mypy
+
+clean:  ## Take the lab down and remove everything that was made here.
+	[ ! -x $(PYTHON) ] || $(AS_ROOT) $(PYTHON) -m tests.lab clean
+	$(AS_ROOT) rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis
+
+.venv/ready: pyproject.toml tests/lab/prepare
+	$(AS_ROOT) sh tests/lab/prepare

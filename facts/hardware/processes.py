@@ -1,0 +1,90 @@
+"""Processes that hold memory of a GPU, and the systemd unit that each belongs to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from facts.hardware.cells import mebibytes, number, unknown
+from inventory.base import Unknown
+from inventory.hardware import GpuProcess
+
+_NO_PID = (0, 0xFFFFFFFF)
+"""Numbers that drivers 535.43 to 535.86 print for lack of one (nvitop#75)."""
+
+_ROW_CELLS = 4
+
+
+def parse_processes(apps: Sequence[str], cgroups: Sequence[str] = ()) -> tuple[GpuProcess, ...]:
+    """Read ``--query-compute-apps=gpu_uuid,pid,used_memory,process_name``.
+
+    + apps: rows without header and units; the name comes last and may hold commas
+    + cgroups: ``pid<TAB>line of /proc/<pid>/cgroup``
+
+    A process that another PID namespace hides is [Not Found]: its pid is not one of this box's
+    processes, so its unit is unknown, whatever process has that number here.
+    """
+    told: dict[int, list[str]] = {}
+    for line in cgroups:
+        pid, _, path = line.partition("\t")
+        key = number(pid)
+        if isinstance(key, int):
+            told.setdefault(key, []).append(path)
+    found = []
+    for line in apps:
+        cells = [cell.strip() for cell in line.split(",", _ROW_CELLS - 1)]
+        if len(cells) == _ROW_CELLS:
+            found.append(_process(cells, told))
+    return tuple(found)
+
+
+def _process(cells: Sequence[str], told: dict[int, list[str]]) -> GpuProcess:
+    uuid, pid_cell, memory, name = cells
+    pid = number(pid_cell)
+    if isinstance(pid, int) and pid in _NO_PID:
+        pid = unknown(f"the driver says {pid_cell}")
+    unit: str | Unknown | None
+    if isinstance(pid, Unknown):
+        unit = pid
+    elif name.startswith("["):
+        unit = unknown(name)
+    elif pid not in told:
+        unit = unknown(f"no process {pid} in /proc")
+    else:
+        unit = unit_of(told[pid])
+    return GpuProcess(
+        gpu=uuid if re.fullmatch(r"(GPU|MIG)-[0-9A-Za-z/-]+", uuid) else unknown(uuid),
+        pid=pid,
+        memory=mebibytes(memory),
+        name=name,
+        unit=unit,
+    )
+
+
+def unit_of(cgroup: Sequence[str]) -> str | Unknown | None:
+    """The unit that the system manager keeps a process in, from its cgroup lines.
+
+    ``/system.slice/vllm.service/child`` is vllm.service: what lies below a unit is the unit's
+    own. A unit of a user's manager is named with it, ``user@1000.service/vllm.service``: it is
+    not the system's unit of that name. None: the process is outside any unit.
+    """
+    paths = [line.split(":", 2)[2] for line in cgroup if line.count(":") > 1]
+    answers = [_unit(path) for path in paths]
+    for answer in answers:
+        if isinstance(answer, str):
+            return answer
+    if not answers:
+        return Unknown(unknown="no cgroup line")
+    return next((answer for answer in answers if isinstance(answer, Unknown)), None)
+
+
+def _unit(path: str) -> str | Unknown | None:
+    parts = [part for part in path.split("/") if part]
+    if ".." in parts:
+        return unknown(f"outside this cgroup namespace: {path}")
+    below = [part for part in parts if not part.endswith(".slice")]
+    if not below or not re.fullmatch(r".+\.(service|scope|socket|mount|swap)", below[0]):
+        return None
+    if re.fullmatch(r"user@[0-9]+\.service", below[0]) and len(below) > 1:
+        return "/".join(below[:2])
+    return below[0]

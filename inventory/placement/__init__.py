@@ -1,0 +1,15 @@
+"""Which GPUs a service runs on: chosen by rule, explained in words, the same every time.
+
+- result: what is handed back
+- candidates: which GPUs may be taken, and who holds the others
+- box: how the GPUs of this box lie to each other
+- ranking: which group is the best
+- binding: whether the service's memory and threads are bound to NUMA nodes
+- explain: reasons, warnings, errors
+- choose: :func:`place`
+"""
+
+from inventory.placement.choose import place
+from inventory.placement.result import Chosen, Holder, Rejected
+
+__all__ = ["Chosen", "Holder", "Rejected", "place"]

@@ -1,0 +1,169 @@
+"""The choice of GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from inventory.base import Unknown
+from inventory.hardware import Gpu, Hardware
+from inventory.placement import refusal
+from inventory.placement.binding import binding
+from inventory.placement.box import Box
+from inventory.placement.candidates import (
+    Terms,
+    full_name,
+    holders,
+    in_bus_order,
+    is_own,
+    sort_out,
+)
+from inventory.placement.explain import listed, places, reasons, warnings
+from inventory.placement.ranking import groups, rank
+from inventory.placement.result import Chosen, Holder, Rejected, gib
+from inventory.service import Placement, Within
+
+
+def place(
+    wish: Placement,
+    hardware: Hardware,
+    *,
+    own_units: Iterable[str] = (),
+    keep: Sequence[str] = (),
+    memory_needed: int | None = None,
+) -> Chosen:
+    """Choose the GPUs of a service.
+
+    + wish: how many, how close, which by name
+    + hardware: the box
+    + own_units: the service's unit and those that it replaces; their processes do not count,
+      because they have left before the start. ``vllm`` is ``vllm.service``
+    + keep: UUIDs of the placement in force; it is kept while it is still valid
+    + memory_needed: bytes that each GPU must offer
+    + raises: PlacementError, with who is in the way
+
+    The answer depends on its arguments only, not on the order in which the box lists its
+    GPUs; asked again with its own answer to keep, it gives the same answer.
+    """
+    if wish.gpus == 0 and not wish.uuids:
+        return _on_the_cpu(hardware)
+    if hardware.state not in ("ok", "degraded"):
+        raise refusal.not_readable(wish, hardware)
+    terms = Terms(
+        own=frozenset(map(full_name, own_units)),
+        memory_needed=memory_needed,
+        exclude=wish.exclude,
+        named=wish.uuids,
+    )
+    hardware = hardware.model_copy(update={"gpus": in_bus_order(hardware.gpus)})
+    box = Box(hardware)
+    candidates, rejected = sort_out(hardware, terms)
+    if wish.uuids:
+        group = _named(wish, hardware, candidates, rejected, terms)
+        said = ["the placement names these GPUs", *reasons(box, group, candidates, "host", "host")]
+        return _chosen(box, group, said, candidates, rejected, terms)
+
+    if len(candidates) < wish.gpus:
+        raise refusal.too_few(wish, hardware, candidates, rejected, terms)
+    bound = box.bound(wish.within, wish.gpus)
+    near = [group for group in groups(box, candidates, wish.gpus) if box.satisfies(group, bound)]
+    if not near:
+        raise refusal.too_far_apart(wish, box, candidates, rejected, bound, terms)
+    best = min(near, key=lambda group: rank(box, group, candidates))
+    group, kept = _kept(box, best, candidates, keep, bound)
+    said = [*reasons(box, group, candidates, wish.within, bound), *kept]
+    return _chosen(box, group, said, candidates, rejected, terms)
+
+
+def _named(
+    wish: Placement,
+    hardware: Hardware,
+    candidates: Sequence[Gpu],
+    rejected: Sequence[Rejected],
+    terms: Terms,
+) -> tuple[Gpu, ...]:
+    """The GPUs that the user named, all of them."""
+    present = {gpu.uuid for gpu in hardware.gpus}
+    absent = [uuid for uuid in wish.uuids if uuid not in present]
+    if absent:
+        box = ", ".join(gpu.uuid for gpu in hardware.gpus) or "none"
+        raise refusal.contradictory(wish, f"no GPU {', '.join(absent)} on the box; it has {box}")
+    if len(wish.uuids) != wish.gpus:
+        raise refusal.contradictory(
+            wish, f"{len(wish.uuids)} GPUs by name, and placement.gpus={wish.gpus}"
+        )
+    group = tuple(gpu for gpu in candidates if gpu.uuid in wish.uuids)
+    if len(group) < wish.gpus:
+        raise refusal.too_few(wish, hardware, candidates, rejected, terms)
+    return group
+
+
+def _kept(
+    box: Box, best: tuple[Gpu, ...], candidates: Sequence[Gpu], keep: Sequence[str], bound: Within
+) -> tuple[tuple[Gpu, ...], list[str]]:
+    """The placement in force where it is still valid, else the best."""
+    names = set(keep)
+    before = tuple(gpu for gpu in candidates if gpu.uuid in names)
+    if not names or before == best:
+        return best, []
+    if len(before) < len(names) or len(before) != len(best):
+        return best, [f"the {len(names)} GPUs in use before cannot all be kept"]
+    if not box.satisfies(before, bound):
+        return best, ["the GPUs in use before are further apart than the placement allows"]
+    return before, [f"kept as it was; chosen anew it would be {listed(best)}"]
+
+
+def _chosen(
+    box: Box,
+    group: Sequence[Gpu],
+    said: Sequence[str],
+    candidates: Sequence[Gpu],
+    rejected: Sequence[Rejected],
+    terms: Terms,
+) -> Chosen:
+    uuids = tuple(gpu.uuid for gpu in group)
+    spare = [
+        Rejected(gpu=gpu.uuid, reason=f"free and not needed, {places([gpu])}, {_free(gpu)}")
+        for gpu in candidates
+        if gpu.uuid not in uuids
+    ]
+    order = {gpu.uuid: n for n, gpu in enumerate(box.hardware.gpus)}
+    nodes, why = binding(group, box.hardware)
+    return Chosen(
+        gpus=uuids,
+        numa_nodes=tuple(gpu.numa_node for gpu in group),
+        closeness=box.closeness(group),
+        why=tuple(said),
+        warnings=tuple(warnings(box, group, terms)),
+        rejected=tuple(sorted((*rejected, *spare), key=lambda one: order[one.gpu])),
+        held_by=_held(box.hardware, group, terms),
+        environment={
+            "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+            "CUDA_VISIBLE_DEVICES": ",".join(uuids),
+        },
+        numa_bind_nodes=nodes,
+        numa_bind_reason=why,
+    )
+
+
+def _free(gpu: Gpu) -> str:
+    return f"{gib(gpu.memory_free)} free"
+
+
+def _held(hardware: Hardware, group: Sequence[Gpu], terms: Terms) -> tuple[Holder, ...]:
+    uuids = {gpu.uuid for gpu in group}
+    told = () if isinstance(hardware.processes, Unknown) else hardware.processes
+    own = [process for process in told if is_own(process, terms.own) and process.gpu in uuids]
+    return holders(own, group)
+
+
+def _on_the_cpu(hardware: Hardware) -> Chosen:
+    nodes, why = binding((), hardware)
+    return Chosen(
+        gpus=(),
+        numa_nodes=(),
+        closeness="cpu",
+        why=("the placement asks for no GPU: served from the CPU",),
+        environment={},
+        numa_bind_nodes=nodes,
+        numa_bind_reason=why,
+    )

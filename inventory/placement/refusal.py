@@ -1,0 +1,168 @@
+"""Why no group of GPUs satisfies a placement: the four parts of the error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from inventory.base import Unknown
+from inventory.errors import PlacementError
+from inventory.hardware import Gpu, Hardware
+from inventory.placement.box import Box
+from inventory.placement.candidates import Terms, holders, is_own, who
+from inventory.placement.explain import places
+from inventory.placement.result import Holder, Rejected, called, gib
+from inventory.service import Placement, Within
+
+_STATES = {
+    "no-hardware": (
+        "no NVIDIA GPU",
+        "run this service on a box with GPUs, or set placement.gpus=0",
+    ),
+    "no-driver": (
+        "NVIDIA GPUs without a loaded driver",
+        "install the NVIDIA driver on the box and load it, then run again",
+    ),
+    "driver-broken": (
+        "a driver that does not answer",
+        "reboot the box, or reload the driver once nothing uses it; a server that runs now goes on "
+        "serving until then",
+    ),
+    "unknown": ("GPUs that could not be read", "run nvidia-smi on the box and resolve its message"),
+}
+_WITHIN: dict[Within, str] = {
+    "numa-node": "in one NUMA node",
+    "socket": "on one socket",
+    "nvlink": "with NVLink between every pair",
+    "host": "anywhere on the box",
+}
+
+_WIDER: dict[Within, tuple[Within, ...]] = {
+    "nvlink": ("numa-node", "socket"),
+    "numa-node": ("socket",),
+    "socket": (),
+    "host": (),
+}
+
+
+def wanted(wish: Placement, memory_needed: int | None = None) -> str:
+    """The placement in words."""
+    each = "" if memory_needed is None else f" with {gib(memory_needed)} each"
+    if wish.uuids:
+        return f"the GPUs {', '.join(wish.uuids)}{each}"
+    return f"{wish.gpus} GPUs {_WITHIN[wish.within]}{each}"
+
+
+def not_readable(wish: Placement, hardware: Hardware) -> PlacementError:
+    """The box is in a state in which no GPU can be chosen."""
+    found, next_step = _STATES.get(hardware.state, _STATES["unknown"])
+    return PlacementError(
+        wanted=wanted(wish),
+        found=f"{found}: {hardware.reason}" if hardware.reason else found,
+        why="without knowing the GPUs, any choice could stop a service that works",
+        next_step=next_step,
+    )
+
+
+def contradictory(wish: Placement, why: str) -> PlacementError:
+    """The placement contradicts itself, or names what the box does not have."""
+    return PlacementError(
+        wanted=wanted(wish),
+        found=why,
+        why="a placement by name is followed exactly or not at all",
+        next_step="correct placement.uuids and placement.gpus, or leave uuids out",
+    )
+
+
+def too_few(
+    wish: Placement,
+    hardware: Hardware,
+    candidates: Sequence[Gpu],
+    rejected: Sequence[Rejected],
+    terms: Terms,
+) -> PlacementError:
+    """Fewer candidates than GPUs wanted: says who holds the others, or what is wrong with them."""
+    inside = wish.uuids or tuple(gpu.uuid for gpu in hardware.gpus)
+    names = {gpu.uuid: called(gpu) for gpu in hardware.gpus}
+    reasons = [f"{names[one.gpu]} {one.reason}" for one in rejected if one.gpu in inside]
+    usable = sum(gpu.uuid in inside for gpu in candidates)
+    others = [holder for holder in in_the_way(hardware, terms) if set(holder.gpus) & set(inside)]
+    found = f"{usable} of {len(inside)} GPUs can be taken; {'; '.join(reasons)}"
+    if others:
+        first = "; ".join(holds(holder) for holder in others)
+        found = f"{first}; {found}"
+    return PlacementError(
+        wanted=wanted(wish, terms.memory_needed),
+        found=found,
+        why="services on one GPU take each other's memory, and a bad card stops the whole group",
+        next_step=_make_room(others, wish),
+    )
+
+
+def in_the_way(hardware: Hardware, terms: Terms) -> tuple[Holder, ...]:
+    """Who else holds GPUs of the box."""
+    if isinstance(hardware.processes, Unknown):
+        return ()
+    others = [process for process in hardware.processes if not is_own(process, terms.own)]
+    return holders(others, hardware.gpus)
+
+
+def holds(holder: Holder) -> str:
+    """``vllm-kimi-k25.service holds 6 GPUs (540.0 GiB) and must leave first``."""
+    count = f"{len(holder.gpus)} GPU{'' if len(holder.gpus) == 1 else 's'}"
+    name = who(holder)
+    detail = "" if name == holder.process else f", {holder.process}"
+    return f"{name} holds {count} ({gib(holder.memory)}{detail}) and must leave first"
+
+
+def _make_room(others: Sequence[Holder], wish: Placement) -> str:
+    units = [holder.unit for holder in others if isinstance(holder.unit, str)]
+    services = [unit for unit in units if unit.endswith(".service")]
+    if services:
+        return f"name {', '.join(services)} in replaces=[…], or stop it on the box"
+    if others:
+        return f"end {', '.join(who(holder) for holder in others)} on the box"
+    if wish.uuids:
+        return "name other GPUs in placement.uuids"
+    return (
+        "ask for fewer GPUs, repair the ones above, or, where only their use is unknown, name them "
+        "in placement.uuids"
+    )
+
+
+def too_far_apart(
+    wish: Placement,
+    box: Box,
+    candidates: Sequence[Gpu],
+    rejected: Sequence[Rejected],
+    bound: Within,
+    terms: Terms,
+) -> PlacementError:
+    """Enough candidates, but no group of them is close enough."""
+    best = _largest(box, candidates, bound)
+    others = in_the_way(box.hardware, terms)
+    held = "".join(f"; {holds(holder)}" for holder in others)
+    names = {gpu.uuid: called(gpu) for gpu in box.hardware.gpus}
+    bad = "".join(f"; {names[one.gpu]} {one.reason}" for one in rejected)
+    wider = next(
+        (within for within in _WIDER[bound] if _largest(box, candidates, within) >= wish.gpus),
+        "host",
+    )
+    return PlacementError(
+        wanted=wanted(wish, terms.memory_needed),
+        found=f"{len(candidates)} free GPUs ({places(candidates)}), at most {best} "
+        f"{_WITHIN[bound]}{held}{bad}",
+        why="further apart, every all-reduce crosses a slower link than the placement allows",
+        next_step=f'placement.within="{wider}", or placement.gpus={best} or fewer',
+    )
+
+
+def _largest(box: Box, candidates: Sequence[Gpu], bound: Within) -> int:
+    """The size of the largest group that is close enough, grown from each GPU."""
+    best = 0
+    for first in candidates:
+        group = [first]
+        for gpu in candidates:
+            if gpu is not first and box.satisfies([*group, gpu], bound):
+                group.append(gpu)
+        best = max(best, len(group))
+    return best
