@@ -46,6 +46,8 @@ class Plan:
     order: Order
     placement: Chosen
     unit_text: str
+    moved: bool
+    """Whether the service leaves GPUs that its installed unit pins."""
 
 
 def order_for(
@@ -113,7 +115,8 @@ def plan_for(order: Order, actual: Actual) -> Plan:
     snapshot_differences(order.snapshot, actual.snapshot, order.folder)
     require_room(order.snapshot, actual, order.folder)
     require_port(service, actual, leaving)
-    return Plan(order, chosen, text)
+    moved = bool(keep) and set(keep) != set(chosen.gpus)
+    return Plan(order, chosen, text, moved)
 
 
 def require_ground(actual: Actual, service: Service) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from pyinfra import host, logger
 
-from deploys.preflight import Plan, hub_token, order_for, plan_for
-from facts.box import actual_state
-from inventory.errors import BoxwrightError
+from deploys.preflight import Order, Plan, hub_token, order_for, plan_for
+from facts.box import actual_state, changed
+from inventory.errors import BoxwrightError, PlacementError
 from inventory.service import Service
 from operations.engine import engine
 from operations.host import ground
@@ -20,6 +21,8 @@ from operations.snapshot import snapshot
 from operations.steps import RefusedError, data, report
 from operations.tools import tools
 from operations.unit import unit
+
+SECOND_LOOK_SECONDS = 5.0
 
 
 def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
@@ -48,11 +51,28 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
         )
         if order.note:
             logger.warning(f"{host.print_prefix}{order.note}")
-        _steps(plan_for(order, actual_state(host, order.query)))
+        _steps(_plan(order))
     except (BoxwrightError, RefusedError) as error:
         report(host, error)
         # The other boxes of the inventory go on.
         host.state.fail_hosts({host})
+
+
+def _plan(order: Order) -> Plan:
+    """The plan, from a second look where the first found GPUs taken.
+
+    Memory of a process that has just ended is nobody's for some seconds: reason enough to refuse
+    or to move a service only where it lasts.
+    """
+    try:
+        plan = plan_for(order, actual_state(host, order.query))
+        if not plan.moved:
+            return plan
+    except PlacementError:
+        pass
+    time.sleep(SECOND_LOOK_SECONDS)
+    changed(host)
+    return plan_for(order, actual_state(host, order.query))
 
 
 def _steps(plan: Plan) -> None:
@@ -78,5 +98,5 @@ def _steps(plan: Plan) -> None:
     # Until here whatever served before is still serving.
     for old in order.replaces:
         retire(name=f"{old.name}: stopped and disabled", unit_name=old.unit, query=query)
-    running(name=f"{want.name}: running", want=want, query=query)
+    running(name=f"{want.name}: running", want=want, query=query, gpus=plan.placement.gpus)
     readiness(name=f"{want.name}: ready", service=want, query=query)

@@ -29,7 +29,8 @@ class BoxwrightError(Exception):
         self.found = found
         self.why = why
         self.next_step = next_step
-        super().__init__(self.message)
+        # On lines of its own: a traceback puts the class in front of the first.
+        super().__init__(f"\n{self.message}")
 
     @property
     def message(self) -> str:
