@@ -16,7 +16,7 @@ class Frozen(BaseModel):
     """
 
     model_config = ConfigDict(
-        frozen=True, extra="forbid", hide_input_in_errors=True, use_attribute_docstrings=True
+        frozen=True, extra="forbid", hide_input_in_errors=True
     )
 
     def to_json(self) -> dict[str, Any]:
