@@ -10,7 +10,7 @@ from pyinfra import host, logger
 
 from deploys.preflight import Order, Plan, hub_token, order_for, plan_for
 from facts.box import actual_state, changed
-from inventory.errors import BoxwrightError, PlacementError
+from inventory.errors import BoxwrightError, FitError, PlacementError
 from inventory.service import Service
 from operations.engine import engine
 from operations.host import ground
@@ -32,7 +32,8 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
     + replaces: services that it takes over from: stopped and disabled once it can start
 
     Host data: ``override`` (inventory/override.py), ``locks`` (folder of the lock files),
-    ``upgrade`` (resolve the revision anew), ``sysfs`` (of a simulated machine).
+    ``upgrade`` (resolve the revision anew), ``accept`` (rules of the fit to override), ``sysfs``
+    (of a simulated machine).
 
     **Example:**
 
@@ -47,6 +48,7 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
             override=data(host, "override"),
             locks=Path(data(host, "locks", "locks")),
             upgrade=bool(data(host, "upgrade", False)),
+            accept=str(data(host, "accept", "")),
             sysfs=data(host, "sysfs", "/sys"),
         )
         if order.note:
@@ -68,7 +70,7 @@ def _plan(order: Order) -> Plan:
         plan = plan_for(order, actual_state(host, order.query))
         if not plan.moved:
             return plan
-    except PlacementError:
+    except (PlacementError, FitError):
         pass
     time.sleep(SECOND_LOOK_SECONDS)
     changed(host)
@@ -78,11 +80,14 @@ def _plan(order: Order) -> Plan:
 def _steps(plan: Plan) -> None:
     """The operations in their order."""
     order = plan.order
-    want, query = order.service, order.query.model_copy(update={"hardware": False})
-    for sentence in plan.placement.why:
+    want, query = plan.service, order.query.model_copy(update={"hardware": False})
+    for sentence in (*plan.placement.why, *plan.fitting.notes):
         logger.info(f"{host.print_prefix}{sentence}")
-    for warning in plan.placement.warnings:
+    for warning in (*plan.placement.warnings, *plan.fitting.warnings):
         logger.warning(f"{host.print_prefix}{warning}")
+    if plan.fitting.answer is not None and host.state.config.DIFF:
+        for line in plan.fitting.answer.explain().splitlines():
+            logger.info(f"{host.print_prefix}    {line}")
 
     ground(name=f"{want.name}: packages, user, folders", service=want, query=query)
     tools(name="boxwright's programs", query=query, wheelhouse=want.engine.wheelhouse)

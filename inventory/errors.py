@@ -9,6 +9,7 @@ and what to do next.
     ├── HubError               the Hub does not have, or does not give, what was asked for
     ├── ConflictError          something of another owner is in the place (folder, port, unit)
     ├── PlacementError         no set of GPUs satisfies the placement
+    ├── FitError               the model cannot start like this, by arithmetic
     └── ConvergeError          a change was made and the box is still different, or not ready
 """
 
@@ -61,6 +62,10 @@ class ConflictError(BoxwrightError):
 
 class PlacementError(BoxwrightError):
     """No set of GPUs satisfies the placement."""
+
+
+class FitError(BoxwrightError):
+    """The model cannot start like this on these GPUs: the engine's own arithmetic says so."""
 
 
 class ConvergeError(BoxwrightError):

@@ -6,12 +6,21 @@ import re
 from dataclasses import dataclass
 
 from operations.diagnosis.journal import QUIET, Line
-from operations.diagnosis.rule import NOT_FATAL, UNKNOWN_RANK, Evidence, Rank, Rule, Scene
+from operations.diagnosis.rule import (
+    NOT_FATAL,
+    UNKNOWN_RANK,
+    Evidence,
+    Rank,
+    Rule,
+    Scene,
+    is_warning,
+)
 from operations.diagnosis.rules import RULES
 from operations.diagnosis.tracebacks import Raised, Traceback
 
 _DUMPS = "dump_input.py"
 """Prints the whole configuration at ERROR before a fatal step: any word may stand in it."""
+_OF_WARNINGS = tuple(rule for rule in RULES if rule.warns)
 _REPEATS = re.compile(r"Worker failed with error")
 REPEATED_RANK = 3.5
 LOOSE_ERROR_RANK = 3.7
@@ -70,7 +79,7 @@ def _owners(traces: tuple[Traceback, ...]) -> dict[Line, Traceback]:
 
 
 def _by_rule(scene: Scene, line: Line, trace: Traceback | None) -> list[Candidate]:
-    for rule in RULES:
+    for rule in _OF_WARNINGS if is_warning(line) else RULES:
         evidence = rule.matches(scene, line, trace)
         if evidence is None:
             continue
@@ -110,6 +119,18 @@ def _loose(scene: Scene, found: list[Candidate]) -> list[Candidate]:
         and line not in inside
         and not any(line in trace.body or line == trace.begin for trace in scene.traces)
     ]
+
+
+def first_of_its_kind(found: list[Candidate]) -> Candidate:
+    """The cause: of the candidate that comes first, the earliest line of the same rule and rank.
+
+    Ranks print their tracebacks mixed; which one began first and which one ended first differ.
+    """
+    best = found[0]
+    if best.rule is None:
+        return best
+    same = [other for other in found if other.rule is best.rule and other.rank == best.rank]
+    return min(same, key=lambda candidate: candidate.line.no)
 
 
 def is_echo(candidate: Candidate) -> bool:

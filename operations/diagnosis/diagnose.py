@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import signal
 
-from operations.diagnosis.candidates import Candidate, candidates, is_echo
+from operations.diagnosis.candidates import Candidate, candidates, first_of_its_kind, is_echo
 from operations.diagnosis.engine import engine_numbers
 from operations.diagnosis.facts import Facts
 from operations.diagnosis.journal import QUIET, Journal, Line, read_journal
@@ -28,7 +28,10 @@ _DEADLY = re.compile(
     r"died unexpectedly \(exit code: -|engine core exited unexpectedly|EngineDeadError|"
     r"EngineCore encountered a fatal error|AsyncLLM output_handler failed"
 )
-_STOPPED = re.compile(r"KeyboardInterrupt: terminated|KeyboardInterrupt$")
+_STOPPED = (
+    re.compile(r"KeyboardInterrupt: terminated|KeyboardInterrupt$"),
+    re.compile(r"State 'stop-sigterm' timed out"),
+)
 _START_TIMEOUT = re.compile(r"[Ss]tart operation timed out")
 MOST_ECHOES, MOST_CONTEXT = 12, 10
 
@@ -140,7 +143,8 @@ def _heard_until(scene: Scene) -> float | None:
 
 
 def _of_candidate(scene: Scene, found: list[Candidate]) -> Diagnosis:
-    chosen, others = found[0], found[1:]
+    chosen = first_of_its_kind(found)
+    others = [candidate for candidate in found if candidate is not chosen]
     rule, evidence = chosen.rule, chosen.evidence
     if rule is None or evidence is None:
         return _of_unknown(scene, chosen, others)
@@ -211,11 +215,12 @@ def _stopped_early(scene: Scene) -> Diagnosis | None:
     start = scene.start
     if start.stop is None or scene.serving:
         return None
-    said = [line for line in start.lines[start.stop :] if _STOPPED.search(line.text)]
+    after = start.lines[start.stop :]
+    said = [line for pattern in _STOPPED for line in after if pattern.search(line.text)]
     return Diagnosis(
         cause="S4-stop-while-loading",
         title="it was stopped before it was ready",
-        line=Quote.of(said[0] if said else start.lines[start.stop]),
+        line=Quote.of((*said, after[0])[0]),
         why="somebody stopped the unit, or another unit's Conflicts= did; a traceback that follows "
         "is harmless",
         next_step="start it again; while the engine is being built it ignores SIGTERM, so a stop "

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_BYTES = range(256)
 _YEAR_UNKNOWN = 2024
 """For formats without a year: a leap year, so that every date exists."""
 
@@ -129,7 +130,7 @@ def _json(line: str) -> Entry | None:
         return None
     message = fields["MESSAGE"]
     if isinstance(message, list):
-        codes = [code for code in message if isinstance(code, int) and 0 <= code < 256]
+        codes = [code for code in message if isinstance(code, int) and code in _BYTES]
         message = bytes(codes).decode("utf-8", "replace")
     try:
         time = int(fields.get("__REALTIME_TIMESTAMP", "")) / 1e6

@@ -17,7 +17,8 @@ _PROCESS = re.compile(
     r"\((?P<name>[A-Za-z][\w .=\-]{0,60}?) pid=(?P<pid>\d{1,10})\) ?(?P<rest>.*)", re.S
 )
 _LOGGED = re.compile(
-    r"(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL) (?P<stamp>\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d+)?"
+    r"(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL) "
+    r"(?P<stamp>\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d+)?"
     r" \[(?P<where>[^\]\n]{1,200}:\d+)\] ?(?P<text>.*)",
     re.S,
 )
@@ -104,7 +105,10 @@ def read_journal(text: str | bytes, invocation: str = "") -> Journal:
             continue
         if invocation and found.invocation not in {"", invocation}:
             continue
-        lines.extend(_line(no, replace(found, text=part)) for part in found.text.split("\n"))
+        if "\n" in found.text:
+            lines.extend(_line(no, replace(found, text=part)) for part in found.text.split("\n"))
+        else:
+            lines.append(_line(no, found))
     return Journal(_named(lines))
 
 

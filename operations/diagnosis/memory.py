@@ -145,7 +145,7 @@ def utilisation_that_fits(scene: Scene, needed: float) -> float | None:
 def missing(scene: Scene) -> int:
     """Bytes that the fullest rank lacked, with the reserve."""
     messages = all_out_of_memory(scene.window)
-    return max((one.tried - one.available for one in messages), default=0) + RESERVE
+    return max((one.tried - (one.free or 0) for one in messages), default=0) + RESERVE
 
 
 def sampler_remedy(evidence: Evidence, numbers: Numbers) -> str:
@@ -160,12 +160,12 @@ def sampler_remedy(evidence: Evidence, numbers: Numbers) -> str:
     )
     lower = utilisation_that_fits(scene, missing(scene))
     util = scene.settings.gpu_memory_utilization
-    other = f" {lower:g}" if lower is not None else ""
+    lowered = "a lower --gpu-memory-utilization"
+    if lower is not None:
+        lowered = f"--gpu-memory-utilization {lower:g}"
+        numbers["fits_gpu_memory_utilization"] = lower
     was = f" (it was {util:g})" if util is not None else ""
-    return (
-        f"set --max-num-seqs {fitting}{had}; or, at the price of KV cache, "
-        f"lower --gpu-memory-utilization{other}{was}"
-    )
+    return f"set --max-num-seqs {fitting}{had}; or, at the price of KV cache, {lowered}{was}"
 
 
 def more_ranks(scene: Scene, gib_per_rank: float) -> int:

@@ -94,11 +94,11 @@ class Evidence:
         return self.trace.calls if self.trace else ""
 
     def groups(self) -> Numbers:
-        """The pattern's named groups, numbers as numbers."""
+        """The pattern's named groups, numbers as numbers; ``_names`` are the rule's own."""
         return {
             name: value_of(name, text)
             for name, text in self.match.groupdict().items()
-            if text is not None
+            if text is not None and not name.startswith("_")
         }
 
 
@@ -139,8 +139,6 @@ class Rule:
 
     def matches(self, scene: Scene, line: Line, trace: Traceback | None) -> Evidence | None:
         """The evidence, if this rule knows the line."""
-        if is_warning(line) and not self.warns:
-            return None
         for pattern in self.compiled:
             match = pattern.search(line.text)
             if match is None:

@@ -15,8 +15,11 @@ WAITS_ARE_A_HANG, WAITS_WHILE_COMPILING = 5, 20
 model takes several (healthy starts with three such messages were recorded)."""
 NCCL_PATIENCE = 120
 """Seconds between NCCL's first line and the next one; 3 to 6 in recorded starts of 4 and 8 GPUs."""
+LOADING_PATIENCE = 240
+"""Seconds of silence up to the end of loading: eight times the slowest recorded shard, 31 s
+(vllm-project/vllm#38476)."""
 PATIENCE = 900
-"""Seconds of silence in any other phase: longer than the slowest recorded load of one shard."""
+"""Seconds of silence later on, where compiling and tuning of kernels print nothing for minutes."""
 
 _NCCL = re.compile(r"vLLM is using nccl==")
 _LOADS = re.compile(r"Starting to load model|Loading model from scratch")
@@ -57,7 +60,7 @@ def hang(scene: Scene, until: float | None) -> Hang | None:
         return _while_serving(trailing, silent)
     if _waits_too_long(lines, trailing):
         return _stuck(scene, trailing[0], lines, round(silent), len(trailing))
-    patience = scene.facts.patience or _patience(last)
+    patience = scene.facts.patience or _patience(last, lines)
     if trailing or silent < patience:
         return None
     return _stuck(scene, last, lines, round(silent), 0)
@@ -70,8 +73,10 @@ def _speaks(line: Line) -> bool:
     return bool(line.text) and not _IDLE.match(line.text)
 
 
-def _patience(last: Line) -> float:
-    return NCCL_PATIENCE if _NCCL.match(last.text) else PATIENCE
+def _patience(last: Line, lines: list[Line]) -> float:
+    if _NCCL.match(last.text):
+        return NCCL_PATIENCE
+    return PATIENCE if any(_LOADED.match(line.text) for line in lines) else LOADING_PATIENCE
 
 
 def _waits_too_long(lines: list[Line], trailing: list[Line]) -> bool:

@@ -30,6 +30,7 @@ from operations.diagnosis.rules.unit import UNIT
 RULES: tuple[Rule, ...] = (
     *KERNEL,
     *UNIT,
+    *PROCESSES,
     *ECHOES,
     *GPU_MEMORY,
     *OUT_OF_MEMORY,
@@ -42,7 +43,6 @@ RULES: tuple[Rule, ...] = (
     *HOST,
     *DRIVER,
     *SERVING,
-    *PROCESSES,
     *ARGUMENTS,
 )
 """Every rule that can be a cause."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from difflib import get_close_matches
 
-from operations.diagnosis.rule import Evidence, Number, Numbers, Rule, listed
+from operations.diagnosis.rule import Evidence, Number, Numbers, Rank, Rule, listed
 
 _FLAG = re.compile(r"--[a-z][a-z0-9-]{1,60}")
 _FRACTIONS = frozenset({"gpu_memory_utilization"})
@@ -111,6 +111,7 @@ ARGUMENTS: tuple[Rule, ...] = (
     Rule(
         cause="A15-value",
         title="the engine refuses its configuration",
+        rank=Rank.SYMPTOM,
         patterns=(r"^\s*Value error, (?P<what>.{1,300}?)(?: \[type=|$)",),
         why="the engine checks its settings against each other and says: {what}",
         next_step="change the flag that the message names, or leave it out",

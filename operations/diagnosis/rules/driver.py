@@ -43,6 +43,7 @@ DRIVER: tuple[Rule, ...] = (
         why="the wheel is built for a newer CUDA than the driver can run",
         next_step=_newer,
         source="modelscope/FunASR#2973; PyTorch c10/cuda",
+        warns=True,  # torch only warns, and the engine then sees no GPU
         numbers=_cuda,
     ),
     Rule(
@@ -80,9 +81,10 @@ DRIVER: tuple[Rule, ...] = (
             r"Found no NVIDIA driver on your system",
             r"Failed to initialize NVML|NVML: Driver/library version mismatch",
         ),
-        why="there is no driver or no GPU that this process may see, or the engine is a CPU wheel",
-        next_step="run nvidia-smi as the service's user (lsmod | grep nvidia; reboot after a driver "
-        "update); look at DeviceAllow= and PrivateDevices= in the unit, and at CUDA_VISIBLE_DEVICES",
+        why="this process sees no driver and no GPU, or the engine is a CPU wheel",
+        next_step="run nvidia-smi as the service's user (lsmod | grep nvidia; reboot after an "
+        "update of the driver); look at DeviceAllow= and PrivateDevices= in the unit, and at "
+        "CUDA_VISIBLE_DEVICES",
         source="vLLM 0.32.0 config/device.py:56",
     ),
     Rule(

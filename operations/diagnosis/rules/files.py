@@ -9,7 +9,7 @@ from operations.diagnosis.rule import Evidence, Number, Numbers, Rule, listed
 
 
 def _missing(evidence: Evidence) -> dict[str, Number | None]:
-    found = re.findall(r"'([^']{1,400})'", evidence.match["files"])
+    found = re.findall(r"'([^']{1,400})'", evidence.match["_listing"])
     names = sorted(PurePosixPath(path).name for path in found)
     return {
         "file": names[0] if names else None,
@@ -73,9 +73,9 @@ FILES: tuple[Rule, ...] = (
         cause="D1",
         title="shards of the model are missing",
         patterns=(
-            r"Weight files referenced in index but missing: \{(?P<files>.{0,4000})",
-            r"No such file or directory: (?P<files>'[^']{1,400}\.safetensors')",
-            r"FileNotFoundError: (?P<files>.{0,400}\.safetensors)",
+            r"Weight files referenced in index but missing: \{(?P<_listing>.{0,4000})",
+            r"No such file or directory: (?P<_listing>'[^']{1,400}\.safetensors')",
+            r"FileNotFoundError: (?P<_listing>.{0,400}\.safetensors)",
         ),
         why="the index lists files that the folder does not have, so the download did not end",
         next_step=_fetch_missing,

@@ -7,6 +7,17 @@ from operations.diagnosis.rule import Rank, Rule
 
 HARMLESS: tuple[Rule, ...] = (
     Rule(
+        cause="A5-chat-refused",
+        title="a chat request was refused",
+        patterns=(r"\"POST /v1/chat/completions HTTP/[0-9.]{1,4}\" 400",),
+        rank=Rank.HARMLESS,
+        why="the server answers, but not this request: often the tokenizer has no chat template, "
+        "which only the answer itself says",
+        next_step="read the answer's message; --chat-template with the model's template, if that "
+        "is what is missing",
+        source="run of vLLM 0.32.0 on CPU",
+    ),
+    Rule(
         cause="P3-refined",
         title="FP8 blocks were refined to fit the tensor parallel size",
         patterns=(
@@ -79,9 +90,7 @@ HARMLESS: tuple[Rule, ...] = (
     Rule(
         cause="P9-allowed",
         title="the context is longer than the model's, by permission",
-        patterns=(
-            r"User-specified max_model_len \([0-9]{1,12}\) is greater than the derived max_model_len",
-        ),
+        patterns=(r"User-specified max_model_len \([0-9]{1,12}\) is greater than the derived",),
         rank=Rank.HARMLESS,
         warns=True,
         why="VLLM_ALLOW_LONG_MAX_MODEL_LEN=1 turns the error into this warning",

@@ -8,6 +8,7 @@ from operations.diagnosis.rule import Evidence, Number, Numbers, Rule
 from operations.diagnosis.starts import restarts
 
 _WANTED_FILES = 1048576
+_KERNEL = re.compile(r"_OpNamespace|torch\.ops\._C|\b_C\b.* has no attribute")
 _ULIMIT = re.compile(r"Found ulimit of ([0-9]{1,9}) and failed to automatically increase")
 
 
@@ -98,8 +99,8 @@ HOST: tuple[Rule, ...] = (
         ),
         why="the box shows one NUMA node, or the service's CPUs are limited already, or it may not "
         "change them",
-        next_step="drop --numa-bind (NUMAPolicy= and CPUAffinity= of the unit do the same), or pass "
-        "--numa-bind-nodes explicitly, one node for each GPU",
+        next_step="drop --numa-bind (NUMAPolicy= and CPUAffinity= of the unit do the same), or "
+        "pass --numa-bind-nodes explicitly, one node for each GPU",
         source="vLLM 0.32.0 utils/numa_utils.py:65, 255",
     ),
     Rule(
@@ -142,8 +143,18 @@ HOST: tuple[Rule, ...] = (
         next_step=lambda _, n: f"install {_package(str(n['file']))} on the box",
         source="run of vLLM 0.32.0 on CPU",
         warns=True,
+        when=lambda evidence: evidence.trace is not None or _kernels_missed(evidence),
     ),
 )
+
+
+def _kernels_missed(evidence: Evidence) -> bool:
+    """Whether the start failed for want of a kernel, as it does after such a warning."""
+    return any(
+        raised.line is not None and _KERNEL.search(raised.line.text)
+        for trace in evidence.scene.traces
+        for raised in trace.chain
+    )
 
 
 def _package(library: str) -> str:

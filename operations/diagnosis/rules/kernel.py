@@ -56,7 +56,7 @@ def _power_cycle(_: Evidence, n: Numbers) -> str:
     )
 
 
-def _meaning(evidence: Evidence, n: Numbers) -> str:
+def _meaning(_: Evidence, n: Numbers) -> str:
     return f"the kernel reports {_HARDWARE.get(int(n['xid']), 'a GPU fault')} on GPU {n['pci']}"
 
 
@@ -66,7 +66,7 @@ def _ours(evidence: Evidence) -> bool:
     return pid in evidence.scene.start.pids or name.startswith(_NAMES)
 
 
-def _memory(evidence: Evidence, n: Numbers) -> str:
+def _memory(evidence: Evidence, _: Numbers) -> str:
     cgroup = "cgroup" in evidence.line.text
     room = (
         "raise MemoryMax= of the unit"
@@ -108,7 +108,7 @@ KERNEL: tuple[Rule, ...] = (
         patterns=_OOM,
         when=_ours,
         rank=Rank.HOST,
-        why="the kernel's OOM killer ended {what} (pid {pid}); the engine only sees that it is gone",
+        why="the kernel's OOM killer ended {what} (pid {pid}); the engine only sees it gone",
         next_step=_memory,
         source="Linux mm/oom_kill.c",
     ),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from operations.diagnosis.rule import Evidence, Numbers, Rank, Rule
 
+_SHM = "/dev/shm"  # noqa: S108  (named in texts, never written to)
+
 P2P_REMEDY = (
     "let GPUs reach each other over PCIe: boot with iommu=off (or iommu=pt) and switch ACS off; "
     "as a stop-gap NCCL_P2P_DISABLE=1 in the unit and --disable-custom-all-reduce"
@@ -30,7 +32,7 @@ def _room(_: Evidence, n: Numbers) -> str:
 NCCL: tuple[Rule, ...] = (
     Rule(
         cause="H8",
-        title="/dev/shm is too small or full",
+        title=f"{_SHM} is too small or full",
         patterns=(
             r"Insufficient space in /dev/shm for .{0,200}?: (?P<required_mib>[0-9.]{1,15}) MiB "
             r"required, (?P<free_mib>[0-9.]{1,15}) MiB free",
@@ -50,7 +52,7 @@ NCCL: tuple[Rule, ...] = (
             r"\(size (?P<bytes>[0-9]{1,15})",
             r"NCCL WARN .*(?:shared memory|/dev/shm).*(?:No space|failed|[Ee]rror)",
         ),
-        why="/dev/shm is too small, or full of what dead processes left",
+        why=f"{_SHM} is too small, or full of what dead processes left",
         next_step=_room,
         source="MiniMax-AI/MiniMax-01#42; NVIDIA/nccl#290, #342",
         warns=True,

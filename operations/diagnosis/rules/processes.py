@@ -63,7 +63,7 @@ PROCESSES: tuple[Rule, ...] = (
         ),
         when=_died_by_signal,
         rank=Rank.LOSS,
-        why="a worker that ends by a signal says nothing itself, and takes the whole engine with it",
+        why="a worker that ends by a signal says nothing itself, and the whole engine goes with it",
         next_step=_killed,
         source="vLLM 0.32.0 v1/executor/multiproc_executor.py:316",
         numbers=_rank,
@@ -101,9 +101,9 @@ PROCESSES: tuple[Rule, ...] = (
         patterns=(r"WorkerProc initialization failed due to an exception in a background process",),
         when=_vanished,
         rank=Rank.LOSS,
-        why="no worker printed an error, so it did not fail but was killed from outside: the host's "
-        "OOM killer, a bus error (/dev/shm, a file that could not be paged in), or somebody",
-        next_step=f"{_LOOK}",
+        why="no worker printed an error, so it did not fail but was killed from outside: by the "
+        "host's OOM killer, a bus error (/dev/shm, a file that could not be paged in), or somebody",
+        next_step=_LOOK,
         source="vLLM 0.32.0 v1/executor/multiproc_executor.py:790",
     ),
     Rule(

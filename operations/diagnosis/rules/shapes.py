@@ -58,7 +58,7 @@ def _dense_blocks(evidence: Evidence, n: Numbers) -> str:
     )
 
 
-def _world(evidence: Evidence, n: Numbers) -> str:
+def _world(_: Evidence, n: Numbers) -> str:
     gpus = int(n["gpus"])
     largest = max((size for size in (1, 2, 4, 8, 16) if size <= gpus), default=0)
     lower = f", or lower --tensor-parallel-size to {largest}" if largest else ""
@@ -158,7 +158,8 @@ SHAPES: tuple[Rule, ...] = (
         cause="P6",
         title="a size does not divide among the GPUs",
         patterns=(
-            rf"^(?:AssertionError: )?{_INT.format('size')} is not divisible by {_INT.format('by')}$",
+            rf"^(?:AssertionError: )?{_INT.format('size')} is not divisible by "
+            rf"{_INT.format('by')}$",
         ),
         why="{size} cannot be cut into {by} equal parts",
         next_step="another --tensor-parallel-size: one that divides {size}",

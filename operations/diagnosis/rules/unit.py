@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from operations.diagnosis.rule import Evidence, Number, Numbers, Rank, Rule
-from operations.diagnosis.rules.serving import ALWAYS
 
 _STEPS = {
     "CHDIR": "WorkingDirectory= does not exist or may not be entered",
@@ -66,7 +65,7 @@ UNIT: tuple[Rule, ...] = (
         patterns=(
             r"Failed at step (?P<what>[A-Z_]{2,40}) spawning (?P<path>\S{1,300}): ",
             r"Failed to load environment files: (?P<path>.{1,200})",
-            r"Failed to (?:set up|determine) (?P<path>(?:mount namespacing|credentials|user).{0,200})",
+            r"Failed to (?:set up|determine) (?P<path>(?:mount|credentials|user).{0,200})",
         ),
         why="a directive of the unit asks for something that this box does not have",
         next_step=_step,
@@ -121,10 +120,10 @@ UNIT: tuple[Rule, ...] = (
         patterns=(r"Main process exited, code=(?:killed|dumped), status=(?P<signal>[0-9]{1,3})",),
         when=lambda evidence: evidence.scene.start.stop is None,
         rank=Rank.LOSS,
-        why="a signal ended the API server (the host's OOM killer, somebody, or a crash); its engine "
-        "and workers stay behind and hold GPU memory until systemd ends them",
+        why="a signal ended the API server (the host's OOM killer, somebody, or a crash); its "
+        "engine and workers stay behind and hold GPU memory until systemd ends them",
         next_step="keep KillMode=mixed (or control-group), which ends them with it; journalctl -k "
-        f"names the OOM killer, coredumpctl a crash; {ALWAYS}",
+        "names the OOM killer, coredumpctl a crash",
         source="vllm-project/vllm#55510, #34816",
     ),
 )
