@@ -13,7 +13,7 @@ test: .venv/ready lint unit  ## All checks and tests; takes the lab down afterwa
 	$(AS_ROOT) $(PYTHON) -m pytest -m lab; status=$$?; $(AS_ROOT) $(PYTHON) -m tests.lab down; exit $$status
 
 unit: .venv/ready  ## The tests that need no box.
-	$(PYTHON) -m pytest -m "not lab"
+	$(PYTHON) -m pytest -m "not lab" -n 2
 
 lab: .venv/ready  ## The lab with its demo box booted, to try things on.
 	$(AS_ROOT) $(PYTHON) -m tests.lab up

@@ -12,6 +12,7 @@ from deploys.preflight import Order, Plan, hub_token, order_for, plan_for
 from facts.box import actual_state, changed
 from inventory.errors import BoxwrightError, FitError, PlacementError
 from inventory.service import Service
+from operations.arguments import ArgumentsCheck
 from operations.engine import engine
 from operations.host import ground
 from operations.readiness import readiness
@@ -99,7 +100,13 @@ def _steps(plan: Plan) -> None:
         token=hub_token(),
     )
     engine(name=f"{want.name}: engine {want.engine.version}", want=want.engine, query=query)
-    unit(name=f"{want.name}: unit file", unit_name=want.unit, text=plan.unit_text, query=query)
+    unit(
+        name=f"{want.name}: unit file",
+        unit_name=want.unit,
+        text=plan.unit_text,
+        query=query,
+        checks=(ArgumentsCheck(want, order.accept),),
+    )
     # Until here whatever served before is still serving.
     for old in order.replaces:
         retire(name=f"{old.name}: stopped and disabled", unit_name=old.unit, query=query)

@@ -21,6 +21,14 @@ from operations.diagnosis.tracebacks import Raised, Traceback
 _DUMPS = "dump_input.py"
 """Prints the whole configuration at ERROR before a fatal step: any word may stand in it."""
 _OF_WARNINGS = tuple(rule for rule in RULES if rule.warns)
+_ANY = re.compile(
+    "|".join(
+        f"(?:{re.sub(r'[(][?]P<[^>]+>', '(?:', pattern)})"
+        for rule in RULES
+        for pattern in rule.patterns
+    )
+)
+"""Whether any rule may know a text: one search instead of one for each rule."""
 _REPEATS = re.compile(r"Worker failed with error")
 REPEATED_RANK = 3.5
 LOOSE_ERROR_RANK = 3.7
@@ -79,6 +87,8 @@ def _owners(traces: tuple[Traceback, ...]) -> dict[Line, Traceback]:
 
 
 def _by_rule(scene: Scene, line: Line, trace: Traceback | None) -> list[Candidate]:
+    if not _ANY.search(line.text):
+        return []
     for rule in _OF_WARNINGS if is_warning(line) else RULES:
         evidence = rule.matches(scene, line, trace)
         if evidence is None:

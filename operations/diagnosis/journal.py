@@ -95,14 +95,16 @@ def read_journal(text: str | bytes, invocation: str = "") -> Journal:
     if isinstance(text, bytes):
         text = text.decode("utf-8", "replace")
     lines: list[Line] = []
+    headed = False
     for no, raw in enumerate(text.split("\n"), 1):
         whole = _COLOUR.sub("", raw.rstrip("\r"))
         if not whole or _META.match(whole):
             continue
         found = entry(whole)
         if found is None:
-            lines.append(_headless(no, whole, lines[-1] if lines else None))
+            lines.append(_headless(no, whole, lines[-1] if lines else None, headed=headed))
             continue
+        headed = True
         if invocation and found.invocation not in {"", invocation}:
             continue
         if "\n" in found.text:
@@ -112,13 +114,15 @@ def read_journal(text: str | bytes, invocation: str = "") -> Journal:
     return Journal(_named(lines))
 
 
-def _headless(no: int, text: str, before: Line | None) -> Line:
-    """A line without a head: of ``cat`` output, or the continuation of the entry above it."""
+def _headless(no: int, text: str, before: Line | None, *, headed: bool) -> Line:
+    """A line without a head: of ``cat`` output, or the continuation of the entry above it.
+
+    + headed: the text has heads, so that a line without one continues an entry
+    """
     line = _line(no, Entry(None, "", None, text))
     if line.role or line.level or before is None:
         return line
-    # journalctl indents the further lines of an entry; cat output has no entries to continue.
-    inside = before.time is not None and text.startswith(" ")
+    inside = headed and text.startswith(" ")  # journalctl indents the further lines of an entry
     return line._replace(
         time=before.time,
         role=before.role if inside else "",

@@ -191,7 +191,8 @@ def _per_logit(scene: Scene) -> float:
         return WARMUP_V2.likely
     version = scene.settings.release
     for regime in SAMPLERS:
-        if regime.runner == "V1" and (version is None or regime.since <= version):
+        native = regime.runner == "V1" and regime.sampler != "flashinfer"
+        if native and (version is None or regime.since <= version):
             return regime.per_logit.high
     return WARMUP_V2.high
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
 
 from inventory.base import Frozen
 from inventory.fit.version import Release, release
@@ -60,7 +61,7 @@ def settings(lines: Iterable[Line]) -> Settings:
     >>> settings([]).port
     8000
     """
-    arguments: dict[str, object] = {}
+    arguments: Mapping[str, object] = {}
     config = version = ""
     runner: str | None = None
     world = 1
@@ -116,7 +117,8 @@ def _runner(line: Line) -> str | None:
     return None
 
 
-def _dictionary(text: str) -> dict[str, object]:
+@lru_cache(maxsize=32)
+def _dictionary(text: str) -> Mapping[str, object]:
     """A dictionary as Python prints it; where it holds more than literals, its plain values."""
     try:
         found = ast.literal_eval(text)

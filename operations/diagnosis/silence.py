@@ -26,7 +26,9 @@ _LOADS = re.compile(r"Starting to load model|Loading model from scratch")
 _LOADED = re.compile(r"Model loading took|Loading weights took")
 _COMPILES = re.compile(r"Starting torch\.compile|Using cache directory: .* torch\.compile")
 _COMPILED = re.compile(r"torch\.compile (?:took|takes) .* in total")
-_IDLE = re.compile(r"Engine \d+: Avg prompt throughput")
+_IDLE = re.compile(r"^Engine \d+: Avg prompt throughput|\" [1-5]\d\d(?: |$)")
+"""Lines about requests, or about their absence."""
+_PROGRESS = re.compile(r"\d+% ?(?:\||Completed)")
 
 
 class Hang(NamedTuple):
@@ -48,11 +50,11 @@ def hang(scene: Scene, until: float | None) -> Hang | None:
     + until: seconds since the epoch up to which nothing more was heard; None where not known
     """
     lines = [line for line in scene.window if _speaks(line)]
-    progress = [line for line in lines if not line.text.startswith(SHM_WAITS)]
-    if not progress:
+    if not lines:
         return None
-    last = progress[-1]
-    trailing = [line for line in lines if line.text.startswith(SHM_WAITS) and line.no > last.no]
+    progress = [line for line in lines if not line.text.startswith(SHM_WAITS)]
+    last = progress[-1] if progress else lines[0]
+    trailing = [line for line in lines if line.text.startswith(SHM_WAITS) and line.no >= last.no]
     silent = 0.0
     if until is not None and last.time is not None:
         silent = until - last.time
@@ -68,9 +70,9 @@ def hang(scene: Scene, until: float | None) -> Hang | None:
 
 def _speaks(line: Line) -> bool:
     """Lines by which the engine shows that it is alive."""
-    if line.role in {"systemd", "kernel"} or line.text.startswith("INFO:"):
+    if line.role in {"systemd", "kernel"} or _IDLE.search(line.text):
         return False
-    return bool(line.text) and not _IDLE.match(line.text)
+    return bool(line.level) or line.pid is not None or _PROGRESS.search(line.text) is not None
 
 
 def _patience(last: Line, lines: list[Line]) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +13,7 @@ from tests.lab import old_service
 from tests.lab.base import Lab
 from tests.lab.box import Box
 from tests.lab.converge import pyinfra
+from tests.lab.desired import host
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
@@ -117,6 +119,25 @@ def test_one_thing_broken_is_one_thing_changed(
     ] == changed[:1]
     again = pyinfra("deploys/minimax.py", "-y", box=gpu_box.name)
     assert (again.status, again.changed) == (0, []), again.text
+
+
+def test_a_flag_that_the_installed_engine_does_not_know_stops_before_the_switch(
+    gpu_box: Box, lab: Lab, tmp_path: Path
+) -> None:
+    name, known = host(gpu_box.name, lab)
+    override = {
+        **known["override"],
+        MINIMAX_M25.name: {"engine": {"extra_args": ["--no-such-flag"]}},
+    }
+    path = tmp_path / "inventory_of_a_test.py"
+    path.write_text(f"boxes = [({name!r}, { ({**known, 'override': override})!r})]\n")
+    started = gpu_box.run(f"systemctl show -P InvocationID {MINIMAX_M25.unit}").stdout
+    run = pyinfra("deploys/minimax.py", "-y", inventory=path)
+    assert run.status != 0
+    assert "--no-such-flag is not among the" in run.text
+    assert run.four_parts == ["wanted", "found", "why", "next"]
+    assert "--no-such-flag" not in gpu_box.run(f"systemctl cat {MINIMAX_M25.unit}").stdout
+    assert gpu_box.run(f"systemctl show -P InvocationID {MINIMAX_M25.unit}").stdout == started
 
 
 def test_an_engine_that_crashes_fails_the_run_with_its_own_words(gpu_box: Box) -> None:

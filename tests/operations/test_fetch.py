@@ -16,6 +16,8 @@ from inventory.snapshot import Snapshot
 from operations.resolve import locked_snapshot
 from tests.lab.hub import Fault, Hub, chosen, write_model
 
+pytestmark = pytest.mark.lab
+
 PROGRAM = Path(__file__).parents[2] / "operations" / "remote" / "fetch.py"
 REPO = "lab/tiny"
 SHARDS = 3

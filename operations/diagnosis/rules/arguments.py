@@ -55,7 +55,7 @@ def _variable(evidence: Evidence) -> dict[str, Number | None]:
 
 def _whole(_: Evidence, n: Numbers) -> str:
     name = n.get("argument", "the environment variable or flag that the traceback reads")
-    return f"{name} has to be a whole number: {n.get('value')!r} is none"
+    return f"{name} has to be a whole number: {n.get('value')} is none"
 
 
 ARGUMENTS: tuple[Rule, ...] = (

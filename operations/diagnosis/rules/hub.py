@@ -7,7 +7,7 @@ import re
 from operations.diagnosis.rule import Evidence, Number, Numbers, Rule
 
 _ROOM = re.compile(
-    r"expected file size is: ([0-9]{1,12}\.[0-9]{1,4}) MB\. The target location (\S{1,400}) only "
+    r"expected file size is: ([0-9]{1,12}\.[0-9]{1,4}) MB\. The target location (.{1,400}?) only "
     r"has ([0-9]{1,12}\.[0-9]{1,4}) MB free"
 )
 _MB_IN_GB = 1000
@@ -115,7 +115,7 @@ HUB: tuple[Rule, ...] = (
         title="the model's path does not exist",
         patterns=(
             r"HFValidationError: Repo id must .{0,200}?: '(?P<path>[^']{1,300})'",
-            r"(?P<path>\S{1,300}) is not a local folder and is not a valid model identifier",
+            r"(?:^|Error: )(?P<path>[^:]{1,300}?) is not a local folder and is not a valid model",
             r"Invalid repository ID or local directory specified: '(?P<path>[^']{1,300})'",
         ),
         why="what is no folder is read as the name of a repository on the Hub",

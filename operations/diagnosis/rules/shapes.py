@@ -101,8 +101,7 @@ SHAPES: tuple[Rule, ...] = (
     Rule(
         cause="P2",
         title="key and value heads do not divide among the GPUs",
-        patterns=(r"^assert .*(?:kv_heads.*%|% .*kv_heads)", r"^AssertionError$"),
-        calls=r"kv_heads\s*%|%\s*(?:self\.)?\w*kv_heads",
+        patterns=(r"^\s*assert .*(?:kv_heads.*%|% .*kv_heads)",),
         why="the key and value heads must divide by the tensor parallel size, or it by them",
         next_step="--tensor-parallel-size that divides the model's num_key_value_heads, or is a "
         "multiple of it (with 8: 1, 2, 4, 8 or 16); it is {tp}",

@@ -50,9 +50,9 @@ UNIT: tuple[Rule, ...] = (
         cause="S1-exec-missing",
         title="the program of the unit does not exist",
         patterns=(
-            r"Failed to locate executable (?P<path>\S{1,300}): ",
-            r"Failed at step EXEC spawning (?P<path>\S{1,300}): ",
-            r"Failed to execute (?P<path>/\S{1,300}): ",
+            r"Failed to locate executable (?P<path>.{1,300}?): ",
+            r"Failed at step EXEC spawning (?P<path>.{1,300}?): ",
+            r"Failed to execute (?P<path>/.{1,300}?): ",
         ),
         why="systemd could not run it at all (status 203)",
         next_step=_missing_program,
@@ -63,7 +63,7 @@ UNIT: tuple[Rule, ...] = (
         cause="S5-unit-step",
         title="systemd could not set the unit up",
         patterns=(
-            r"Failed at step (?P<what>[A-Z_]{2,40}) spawning (?P<path>\S{1,300}): ",
+            r"Failed at step (?P<what>[A-Z_]{2,40}) spawning (?P<path>.{1,300}?): ",
             r"Failed to load environment files: (?P<path>.{1,200})",
             r"Failed to (?:set up|determine) (?P<path>(?:mount|credentials|user).{0,200})",
         ),
