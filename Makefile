@@ -2,7 +2,7 @@
 # The lab boots containers, so root or sudo is needed.
 
 PYTHON := .venv/bin/python
-AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E)
+AS_ROOT := $(shell if [ "$$(id -u)" != 0 ] && command -v sudo >/dev/null; then echo sudo -E; fi)
 
 .PHONY: demo test lab lint unit clean
 

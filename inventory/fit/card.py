@@ -14,8 +14,8 @@ from pydantic import Field
 from inventory.base import Unknown
 from inventory.errors import DesiredStateError
 from inventory.fit.span import Span, around, exactly
-from inventory.fit.units import GIB, MIB, from_gib, gib
 from inventory.fit.value import Value
+from inventory.units import GIB, MIB, from_gib, gib
 
 if TYPE_CHECKING:
     from inventory.hardware import Gpu, GpuProcess

@@ -13,8 +13,8 @@ from inventory.fit.overhead import Overhead, overhead
 from inventory.fit.resolve import Resolved, resolve
 from inventory.fit.span import Span, exactly
 from inventory.fit.start import Start
-from inventory.fit.units import from_gib
 from inventory.fit.weights import Weights, weights
+from inventory.units import from_gib
 
 _PRINTED = from_gib(0.005)
 """The engine prints GiB with two decimals."""

@@ -10,9 +10,9 @@ from inventory.fit.kv import KvLayout
 from inventory.fit.memory import Memory, Mode
 from inventory.fit.resolve import Resolved
 from inventory.fit.span import Span
-from inventory.fit.units import gib
 from inventory.fit.verdict import Verdict
 from inventory.fit.version import shown
+from inventory.units import gib
 
 _MODES: dict[Mode, str] = {
     "free": "free at the start",

@@ -16,9 +16,9 @@ from inventory.base import Unknown
 from inventory.fit.architecture import Architecture
 from inventory.fit.kv_bytes import state_bytes, token_bytes
 from inventory.fit.start import Start
-from inventory.fit.units import ceil_div, round_up
 from inventory.fit.value import Value
 from inventory.fit.version import Release
+from inventory.units import ceil_div, round_up
 
 GroupKind = Literal["full", "sliding", "chunked", "linear"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from inventory.base import Unknown
 from inventory.fit.architecture import Architecture, LinearState
 from inventory.fit.start import Start
-from inventory.fit.units import ceil_div
+from inventory.units import ceil_div
 
 SPARSE_FP8, SPARSE_NVFP4 = 656, 352
 """Bytes of a token of sparse MLA in fp8_ds_mla and nvfp4_ds_mla (v1/kv_cache_interface.py:546)."""

@@ -13,7 +13,7 @@ from inventory.fit.architecture import Architecture, Quantisation
 from inventory.fit.ignored import Ignored, modules
 from inventory.fit.quantisation import quantisation
 from inventory.fit.start import Start
-from inventory.fit.units import ceil_div, round_up
+from inventory.units import ceil_div, round_up
 
 MXFP4_PAD = 256
 """Widths of experts under MXFP4 are padded to this: gpt-oss-120b printed 64.38 GiB and 20b 13.47

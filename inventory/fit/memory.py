@@ -21,10 +21,10 @@ from inventory.fit.measured import Measured
 from inventory.fit.overhead import Overhead
 from inventory.fit.resolve import Resolved
 from inventory.fit.span import NOTHING, Span, exactly
-from inventory.fit.units import from_gib
 from inventory.fit.value import Value
 from inventory.fit.version import NEWEST_READ, Release
 from inventory.fit.weights import Weights
+from inventory.units import from_gib
 
 Mode = Literal[
     "free",

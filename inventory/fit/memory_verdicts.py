@@ -9,8 +9,8 @@ from inventory.fit.measured import Measured
 from inventory.fit.memory import Margin, Memory, Mode, memory
 from inventory.fit.shapes import legal_sizes
 from inventory.fit.span import Span
-from inventory.fit.units import GIB, gib
 from inventory.fit.verdict import Verdict
+from inventory.units import GIB, gib
 
 RULES: dict[Mode, str] = {
     "free": "free-memory",

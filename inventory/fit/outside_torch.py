@@ -7,8 +7,8 @@ from inventory.fit.architecture import Architecture
 from inventory.fit.card import Card
 from inventory.fit.resolve import Resolved
 from inventory.fit.span import Span
-from inventory.fit.units import from_gib
 from inventory.fit.version import Release
+from inventory.units import from_gib
 
 _LATER: Release = (0, 21, 0)
 _CONTEXT_GREW: Release = (0, 18, 0)

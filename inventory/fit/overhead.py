@@ -12,9 +12,9 @@ from inventory.fit.card import Card
 from inventory.fit.outside_torch import guessed, not_torch, used_before
 from inventory.fit.resolve import Resolved
 from inventory.fit.span import NOTHING, Span, around, exactly, most
-from inventory.fit.units import from_gib
 from inventory.fit.value import Value
 from inventory.fit.version import NEWEST_READ, Release, shown
+from inventory.units import from_gib
 
 _HALF_PRECISION = 2
 _LATER: Release = (0, 21, 0)

@@ -11,9 +11,9 @@ from inventory.base import Unknown
 from inventory.fit.architecture import Architecture
 from inventory.fit.card import Card, LinkKind
 from inventory.fit.start import Runner, Sampler, Start
-from inventory.fit.units import GIB
 from inventory.fit.value import Value
 from inventory.fit.version import NEWEST_READ, Release, release
+from inventory.units import GIB
 
 UTILISATION_092_SINCE: Release = (0, 20, 0)
 """vllm-project/vllm#38284: together with the charge for estimated graphs."""

@@ -15,8 +15,8 @@ from inventory.fit.architecture import Architecture
 from inventory.fit.matrices import Matrices, Piece, absorbed, rotary
 from inventory.fit.span import Span
 from inventory.fit.start import Start
-from inventory.fit.units import ceil_div
 from inventory.fit.value import Value
+from inventory.units import ceil_div
 
 Source = Literal["headers", "files", "architecture", "measured"]
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -12,9 +10,9 @@ import pytest
 
 from tests.deploys.state import probed
 from tests.lab import old_service
-from tests.lab.base import REPO, Lab
+from tests.lab.base import Lab
 from tests.lab.box import Box
-from tests.lab.converge import PYINFRA, pyinfra
+from tests.lab.converge import pyinfra, started
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 
@@ -39,15 +37,7 @@ def whole(box: Box, lab: Lab) -> dict[str, Any]:
 
 def killed_at(box: Box, operation: str, seconds: float) -> None:
     """Start a run and kill it, some seconds into an operation."""
-    with subprocess.Popen(
-        [*PYINFRA, "inventory.py", DEPLOY, "-y"],
-        cwd=REPO,
-        env={**os.environ, "LAB_BOX": box.name, "PYINFRA_PROGRESS": "off"},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as running:
+    with started(DEPLOY, "-y", box=box.name) as running:
         assert running.stdout
         for line in running.stdout:
             if "Starting operation" in line and operation in line:

@@ -56,22 +56,17 @@ class Run:
         return re.findall(r"^\W*(?:\[[^\]]+\] )?\s*(wanted|found|why|next): ", self.text, re.M)
 
 
-def pyinfra(
-    *arguments: str,
-    inventory: Path | str = "inventory.py",
-    box: str = "demo",
-    echo: bool = False,
-) -> Run:
-    """Run ``pyinfra inventory.py …`` in the repository.
+def started(
+    *arguments: str, inventory: Path | str = "inventory.py", box: str = "demo"
+) -> subprocess.Popen[str]:
+    """``pyinfra inventory.py …`` in the repository, running.
 
     + arguments: what follows the inventory
     + inventory: another file than the repository's own
     + box: which box of the lab the repository's inventory names
-    + echo: print each line as it comes
     """
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
-    lines = []
-    with subprocess.Popen(
+    return subprocess.Popen(
         [*PYINFRA, str(inventory), *arguments],
         cwd=REPO,
         env={**environment, "LAB_BOX": box, "PYINFRA_PROGRESS": "off", "NO_COLOR": "1"},
@@ -79,7 +74,21 @@ def pyinfra(
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
-    ) as running:
+    )
+
+
+def pyinfra(
+    *arguments: str,
+    inventory: Path | str = "inventory.py",
+    box: str = "demo",
+    echo: bool = False,
+) -> Run:
+    """Run ``pyinfra inventory.py …`` in the repository, as :func:`started` does, to its end.
+
+    + echo: print each line as it comes
+    """
+    lines = []
+    with started(*arguments, inventory=inventory, box=box) as running:
         assert running.stdout
         for line in running.stdout:
             lines.append(re.sub(r"\x1b\[[0-9;]*m", "", line))

@@ -16,7 +16,7 @@ from inventory.fit.card import Card, card, card_with_memory
 from inventory.fit.config import read_architecture
 from inventory.fit.reading import as_mapping, as_texts
 from inventory.fit.start import Runner, Sampler, Start
-from inventory.fit.units import from_gib
+from inventory.units import from_gib
 
 _RUNNERS: tuple[Runner, ...] = ("V0", "V1", "V2")
 _LARGEST_CARD = 100_000

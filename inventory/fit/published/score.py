@@ -20,10 +20,10 @@ from inventory.fit.kv import KvLayout
 from inventory.fit.measured import Measured
 from inventory.fit.published.cases import Case, case_of
 from inventory.fit.published.classes import RULES_OF_CLASS, SHAPE_CLASSES
-from inventory.fit.units import GIB, from_gib
 from inventory.fit.value import Value
 from inventory.fit.version import release
 from inventory.fit.weights import weights
+from inventory.units import GIB, from_gib
 
 Verdict = Literal["right", "wrong", "not scored"]
 

@@ -13,8 +13,8 @@ from inventory.fit.config import read_architecture
 from inventory.fit.derive import Parallel, parallel_sizes
 from inventory.fit.load_time import LoadTime, load_time
 from inventory.fit.start import Start
-from inventory.fit.units import GIB
 from inventory.fit.version import Release
+from inventory.units import GIB
 from tests.inventory.fit.data import GPT_OSS_20B, KIMI_INT4, KIMI_NVFP4, LLAMA_8B, MINIMAX, asked
 
 NEW: Release = (0, 32, 0)

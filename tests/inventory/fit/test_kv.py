@@ -13,8 +13,8 @@ from inventory.fit.architecture import Architecture
 from inventory.fit.config import read_architecture
 from inventory.fit.kv import KvLayout, kv_layout
 from inventory.fit.start import Start
-from inventory.fit.units import from_gib
 from inventory.fit.version import Release
+from inventory.units import from_gib
 from tests.inventory.fit.data import (
     GPT_OSS_20B,
     KIMI_INT4,

@@ -17,8 +17,8 @@ from inventory.fit.memory import Memory, memory
 from inventory.fit.resolve import resolve
 from inventory.fit.span import Span, around, exactly
 from inventory.fit.start import Start
-from inventory.fit.units import GIB, from_gib
 from inventory.hardware import Gpu, GpuProcess
+from inventory.units import GIB, from_gib
 from tests.inventory.fit.data import (
     GPT_OSS_20B,
     KIMI_INT4,

@@ -12,8 +12,8 @@ from inventory.base import Unknown
 from inventory.fit.config import read_architecture
 from inventory.fit.safetensors import Tensor, header_length, read_header, tensor_sums
 from inventory.fit.start import Start
-from inventory.fit.units import GIB
 from inventory.fit.weights import Weights, weights
+from inventory.units import GIB
 from tests.inventory.fit.data import KIMI_INT4
 
 KIB, MIB = 1 << 10, 1 << 20

@@ -13,8 +13,8 @@ from inventory.fit.architecture import Architecture
 from inventory.fit.config import read_architecture
 from inventory.fit.known import KNOWN
 from inventory.fit.start import Start
-from inventory.fit.units import GIB, from_gib
 from inventory.fit.weights import Weights, layers_per_stage, weights
+from inventory.units import GIB, from_gib
 from tests.inventory.fit.data import (
     GPT_OSS_20B,
     KIMI_INT4,
