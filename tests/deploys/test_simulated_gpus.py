@@ -186,4 +186,6 @@ def test_an_engine_that_crashes_fails_the_run_with_its_own_words(gpu_box: Box) -
     assert run.status != 0
     assert "crashed while starting" in run.text
     assert "CUDA out of memory occurred when warming up sampler" in run.text
+    # The cause, not its echoes, and the flag that removes it.
+    assert re.search(r"next: .*--max-num-seqs \d+", run.text)
     assert run.four_parts == ["wanted", "found", "why", "next"]
