@@ -12,11 +12,14 @@ from inventory.base import Unknown
 from inventory.errors import PreconditionError
 from inventory.override import overridden
 from inventory.placement import Chosen, place
+from inventory.selection import selected
 from inventory.service import Service
 from inventory.snapshot import Snapshot
+from operations.prune import named_commits, prunable
 from operations.resolve import locked_snapshot
+from operations.room import require_room
 from operations.service import require_port
-from operations.snapshot import require_room, snapshot_differences
+from operations.snapshot import require_loadable, snapshot_differences
 from operations.tools import tools_folder
 from operations.unit import unit_differences
 from operations.unit_text import unit_text, visible_gpus
@@ -30,8 +33,10 @@ class Order:
     replaces: tuple[Service, ...]
     snapshot: Snapshot
     query: Query
-    note: str = ""
-    """What the operator should know about the lock file."""
+    notes: tuple[str, ...] = ()
+    """What the operator should know about the lock file and the listing."""
+    prune: tuple[str, ...] = ()
+    """Superseded snapshots to delete: beginnings of their commits."""
 
     @property
     def folder(self) -> str:
@@ -55,6 +60,7 @@ def order_for(
     override: object = None,
     locks: Path = Path("locks"),
     upgrade: bool = False,
+    prune: str = "",
     sysfs: str = "/sys",
 ) -> Order:
     """The desired state of one box, complete.
@@ -64,20 +70,27 @@ def order_for(
     + override: the host's data of that name
     + locks: folder of the lock files
     + upgrade: resolve the revision anew
+    + prune: superseded snapshots to delete
     + sysfs: root of the box's sysfs tree
     + raises: DesiredStateError, HubError
     """
     wanted = overridden(service, override)
     old = tuple(overridden(one, override) for one in replaces)
-    snapshot, note = locked_snapshot(wanted.model, locks, token=hub_token(), upgrade=upgrade)
+    named = named_commits(prune)
+    listed, note = locked_snapshot(wanted.model, locks, token=hub_token(), upgrade=upgrade)
+    snapshot, left_out = selected(listed, wanted)
     query = query_for(
         wanted,
         folder=wanted.model.folder(snapshot.commit),
         tools=tools_folder(),
         replaces=old,
         sysfs=sysfs,
+        neighbours=bool(named),
     )
-    return Order(wanted, old, snapshot, query, note)
+    notes = [note] if note else []
+    if left_out and note:
+        notes.append(f"not fetched, as neither safetensors nor text: {', '.join(left_out)}")
+    return Order(wanted, old, snapshot, query, tuple(notes), named)
 
 
 def hub_token() -> str | None:
@@ -111,7 +124,9 @@ def plan_for(order: Order, actual: Actual) -> Plan:
     # Computed for their refusals: the operations compute them again from the box as it is then.
     unit_differences(service.unit, text, have)
     snapshot_differences(order.snapshot, actual.snapshot, order.folder)
-    require_room(order.snapshot, actual, order.folder)
+    require_loadable(order.snapshot, actual.snapshot)
+    freed = prunable(order.prune, order.snapshot, actual.neighbours)
+    require_room(order.snapshot, actual, order.folder, freed)
     require_port(service, actual, leaving)
     return Plan(order, chosen, text)
 

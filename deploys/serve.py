@@ -13,6 +13,7 @@ from inventory.errors import BoxwrightError
 from inventory.service import Service
 from operations.engine import engine
 from operations.host import ground
+from operations.prune import prune
 from operations.readiness import readiness
 from operations.retire import retire
 from operations.service import service as running
@@ -29,7 +30,8 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
     + replaces: services that it takes over from: stopped and disabled once it can start
 
     Host data: ``override`` (inventory/override.py), ``locks`` (folder of the lock files),
-    ``upgrade`` (resolve the revision anew), ``sysfs`` (of a simulated machine).
+    ``upgrade`` (resolve the revision anew), ``prune`` (superseded snapshots to delete: commits,
+    separated by commas), ``sysfs`` (of a simulated machine).
 
     **Example:**
 
@@ -44,10 +46,11 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
             override=data(host, "override"),
             locks=Path(data(host, "locks", "locks")),
             upgrade=bool(data(host, "upgrade", False)),
+            prune=str(data(host, "prune", "")),
             sysfs=data(host, "sysfs", "/sys"),
         )
-        if order.note:
-            logger.warning(f"{host.print_prefix}{order.note}")
+        for note in order.notes:
+            logger.warning(f"{host.print_prefix}{note}")
         _steps(plan_for(order, actual_state(host, order.query)))
     except (BoxwrightError, RefusedError) as error:
         report(host, error)
@@ -66,12 +69,21 @@ def _steps(plan: Plan) -> None:
 
     ground(name=f"{want.name}: packages, user, folders", service=want, query=query)
     tools(name="boxwright's programs", query=query, wheelhouse=want.engine.wheelhouse)
+    if order.prune:
+        prune(
+            name=f"{want.name}: superseded snapshots deleted",
+            service=want,
+            want=order.snapshot,
+            query=query,
+            names=order.prune,
+        )
     snapshot(
         name=f"{want.name}: snapshot {order.snapshot.commit[:12]}",
         service=want,
         want=order.snapshot,
         query=query,
         token=hub_token(),
+        pruned=order.prune,
     )
     engine(name=f"{want.name}: engine {want.engine.version}", want=want.engine, query=query)
     unit(name=f"{want.name}: unit file", unit_name=want.unit, text=plan.unit_text, query=query)

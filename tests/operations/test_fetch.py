@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from inventory.snapshot import Snapshot
 from operations.resolve import locked_snapshot
 from tests.lab.hub import Fault, Hub, chosen, write_model
 
-PROGRAM = Path(__file__).parents[2] / "operations" / "remote" / "fetch.py"
+FETCH = [sys.executable, "-B", "-m", "operations.remote.weights.fetch"]
+PROJECT = Path(__file__).parents[2]
 REPO = "lab/tiny"
 SHARDS = 3
 
@@ -47,7 +49,8 @@ def job(hub: Hub, snapshot: Snapshot, target: Path, token: str | None = None) ->
 def fetch(work: dict[str, Any], timeout: float = 50) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
     return subprocess.run(
-        [sys.executable, "-B", str(PROGRAM)],
+        FETCH,
+        cwd=PROJECT,
         input=json.dumps(work),
         capture_output=True,
         text=True,
@@ -66,9 +69,7 @@ def same(target: Path, source: Path, snapshot: Snapshot) -> bool:
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    folder = tmp_path / "models" / REPO / "commit"
-    folder.parent.mkdir(parents=True)
-    return folder
+    return tmp_path / "models" / REPO / ("c" * 40)
 
 
 def test_a_snapshot_arrives_whole_with_its_manifest_and_nothing_else(
@@ -79,7 +80,9 @@ def test_a_snapshot_arrives_whole_with_its_manifest_and_nothing_else(
     assert done.returncode == 0, done.stderr
     assert same(target, tmp_path / "hub" / REPO, snapshot)
     left = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
-    assert left == {file.path for file in snapshot.files} | {".boxwright/manifest.json"}
+    known = {".boxwright/manifest.json", f".boxwright/users/{socket.gethostname()}"}
+    assert left == {file.path for file in snapshot.files} | known
+    assert [path.name for path in target.parent.iterdir()] == [target.name]
     manifest = json.loads((target / ".boxwright/manifest.json").read_text())
     assert manifest["commit"] == snapshot.commit
     assert len(chosen(hub.requests(), where="cdn", method="GET")) == SHARDS
@@ -170,7 +173,7 @@ def test_a_killed_fetch_is_taken_up_where_it_was(hub: Hub, tmp_path: Path, targe
     work = job(hub, snapshot, target)
     hub.configure(throttle=1_500_000)
     with subprocess.Popen(
-        [sys.executable, "-B", str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        FETCH, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as running:
         assert running.stdin
         assert running.stdout
