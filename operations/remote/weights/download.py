@@ -20,6 +20,9 @@ from .source import Source
 FLUSH = 1 << 20
 """Bytes gathered before a write: what a killed process loses of each file on its way."""
 
+STRIDE = 256 << 10
+"""Bytes that count as progress. Fewer do not: a trickle would feed the patience for ever."""
+
 STRIKES = 3
 SUSPECTS = {
     CorruptError: "suspect a proxy on the way, the network card or the memory of this box "
@@ -121,11 +124,11 @@ def download(
     """
     part = Part(job.part(file), file)
     progress.had(part.size)
-    last = time.monotonic()
+    last, mark = time.monotonic(), part.whole
     strikes = 0
 
     def once() -> None:
-        nonlocal last
+        nonlocal last, mark
         # A file that is longer than one answer may be comes in several.
         while part.whole < file.size:
             with source.read(file, part.whole) as body:
@@ -137,7 +140,8 @@ def download(
                         raise StoppedError(file.path)
                     part.take(chunk[: file.size - part.whole])
                     progress.came(len(chunk))
-                    last = time.monotonic()
+                    if abs(part.whole - mark) >= STRIDE:
+                        last, mark = time.monotonic(), part.whole
                     if file.path in progress.trouble:
                         progress.recovered(file.path)
             if part.whole < body.end:

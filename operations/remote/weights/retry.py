@@ -7,6 +7,7 @@ of many gigabytes may well lose its connection more often than any count allows.
 from __future__ import annotations
 
 import email.utils
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -25,7 +26,7 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-from tenacity import RetryCallState, Retrying, retry_if_exception, wait_exponential_jitter
+from tenacity import RetryCallState, Retrying, retry_if_exception
 from tenacity.nap import sleep_using_event
 
 from .errors import AgainError, FetchError
@@ -51,6 +52,8 @@ UNAUTHORIZED = 401
 
 BAD_CERTIFICATE = "CERTIFICATE_VERIFY_FAILED"
 
+FIRST_WAIT = 0.5
+LONGEST_BACKOFF = 30.0
 LONGEST_WAIT = 300.0
 """Seconds that a server may ask for; more is not believed."""
 
@@ -111,6 +114,15 @@ def wanted_wait(error: BaseException | None) -> float | None:
     return None
 
 
+def backoff(fruitless: int) -> float:
+    """Seconds to wait after some attempts in a row that brought nothing: doubling, with jitter.
+
+    + fruitless: how many, beyond the first
+    """
+    seconds: float = min(FIRST_WAIT * 2 ** min(fruitless, 16), LONGEST_BACKOFF)
+    return seconds * random.uniform(1, 1.5)  # noqa: S311 - no secret
+
+
 def policy(
     hub: str,
     patience: float,
@@ -126,12 +138,17 @@ def policy(
     + stop: set when the whole fetch ends: no waiting any longer, no further attempt
     + note: told of each failed attempt, and for how long is waited
     """
-    backoff = wait_exponential_jitter(initial=0.5, max=30.0, jitter=0.5)
+    fruitless = 0
+    seen = last_byte()
 
     def wait(state: RetryCallState) -> float:
+        nonlocal fruitless, seen
+        # An attempt that brought bytes is no failure in a row, however it ended.
+        fruitless = fruitless + 1 if last_byte() == seen else 0
+        seen = last_byte()
         error = state.outcome.exception() if state.outcome else None
         asked = wanted_wait(error)
-        return backoff(state) if asked is None else asked + 0.1
+        return backoff(fruitless) if asked is None else asked + 0.1
 
     def over(_: RetryCallState) -> bool:
         return stop.is_set() or time.monotonic() - last_byte() > patience
