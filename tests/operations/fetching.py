@@ -82,14 +82,14 @@ def running(work: dict[str, Any]) -> subprocess.Popen[str]:
     assert process.stdin
     process.stdin.write(json.dumps(work))
     process.stdin.close()
+    process.stdin = None
     return process
 
 
 def ended(process: subprocess.Popen[str], timeout: float = 50) -> tuple[int, str]:
     """Exit status and everything that a fetch printed."""
-    assert process.stdout
-    text = process.stdout.read()
-    return process.wait(timeout), text
+    text, _ = process.communicate(timeout=timeout)
+    return process.returncode, text
 
 
 def is_exact(folder: Path, source: Path, snapshot: Snapshot) -> bool:

@@ -4,7 +4,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,8 @@ from inventory.service import Model
 from inventory.snapshot import Snapshot
 from operations.resolve import locked_snapshot
 from tests.lab.hub import Fault, Hub, chosen, write_model
+from tests.operations.fetching import FETCH, PROJECT, REPO, clean_environment
 
-FETCH = [sys.executable, "-B", "-m", "operations.remote.weights.fetch"]
-PROJECT = Path(__file__).parents[2]
-REPO = "lab/tiny"
 SHARDS = 3
 
 
@@ -47,7 +44,6 @@ def job(hub: Hub, snapshot: Snapshot, target: Path, token: str | None = None) ->
 
 
 def fetch(work: dict[str, Any], timeout: float = 50) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
     return subprocess.run(
         FETCH,
         cwd=PROJECT,
@@ -56,7 +52,7 @@ def fetch(work: dict[str, Any], timeout: float = 50) -> subprocess.CompletedProc
         text=True,
         check=False,
         timeout=timeout,
-        env=environment,
+        env=clean_environment(),
     )
 
 
@@ -166,27 +162,6 @@ def test_a_damaged_file_is_proven_again_and_replaced(
     assert shard.read_bytes() == content
     refetched = len(chosen(hub.requests(), where="cdn", method="GET"))
     assert refetched == (0 if damage == "touched" else 1)
-
-
-def test_a_killed_fetch_is_taken_up_where_it_was(hub: Hub, tmp_path: Path, target: Path) -> None:
-    snapshot = resolve(hub, tmp_path)
-    work = job(hub, snapshot, target)
-    hub.configure(throttle=1_500_000)
-    with subprocess.Popen(
-        FETCH, cwd=PROJECT, stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as running:
-        assert running.stdin
-        assert running.stdout
-        running.stdin.write(json.dumps(work).encode())
-        running.stdin.close()
-        running.stdout.readline()
-        with pytest.raises(subprocess.TimeoutExpired):
-            running.wait(2)
-        running.kill()
-    assert not target.exists()
-    hub.configure(throttle=0)
-    assert fetch(work).returncode == 0
-    assert same(target, tmp_path / "hub" / REPO, snapshot)
 
 
 def test_a_gated_repository_wants_its_token_and_keeps_it(
