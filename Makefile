@@ -2,7 +2,7 @@
 # The lab boots containers, so root or sudo is needed.
 
 PYTHON := .venv/bin/python
-AS_ROOT := $(shell [ "$$(id -u)" = 0 ] || echo sudo -E)
+AS_ROOT := $(shell if [ "$$(id -u)" != 0 ] && command -v sudo >/dev/null; then echo sudo -E; fi)
 
 .PHONY: demo test lab lint unit clean
 
@@ -13,7 +13,7 @@ test: .venv/ready lint unit  ## All checks and tests; takes the lab down afterwa
 	$(AS_ROOT) $(PYTHON) -m pytest -m lab; status=$$?; $(AS_ROOT) $(PYTHON) -m tests.lab down; exit $$status
 
 unit: .venv/ready  ## The tests that need no box.
-	$(PYTHON) -m pytest -m "not lab"
+	$(PYTHON) -m pytest -m "not lab" -n 2
 
 lab: .venv/ready  ## The lab with its demo box booted, to try things on.
 	$(AS_ROOT) $(PYTHON) -m tests.lab up

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from deploys.fitting import Fitting, fitted
 from facts.actual import Actual
 from facts.query import Query, query_for
 from inventory.base import Unknown
@@ -15,6 +18,7 @@ from inventory.placement import Chosen, place
 from inventory.selection import selected
 from inventory.service import Service
 from inventory.snapshot import Snapshot
+from operations.model_config import CONFIG, QUANTISATION, model_config
 from operations.prune import named_commits, prunable
 from operations.resolve import locked_snapshot
 from operations.room import require_room
@@ -33,6 +37,12 @@ class Order:
     replaces: tuple[Service, ...]
     snapshot: Snapshot
     query: Query
+    config: Mapping[str, Any] | Unknown | None = None
+    """config.json of the model."""
+    quantisation: Mapping[str, Any] | None = None
+    """hf_quant_config.json of the model."""
+    accept: frozenset[str] = frozenset()
+    """Rules of the fit that the operator overrides."""
     notes: tuple[str, ...] = ()
     """What the operator should know about the lock file and the listing."""
     prune: tuple[str, ...] = ()
@@ -49,8 +59,13 @@ class Plan:
     """An order that this box can carry out."""
 
     order: Order
+    service: Service
+    """With what was left open derived for this box."""
     placement: Chosen
+    fitting: Fitting
     unit_text: str
+    moved: bool
+    """Whether the service leaves GPUs that its installed unit pins."""
 
 
 def order_for(
@@ -61,6 +76,7 @@ def order_for(
     locks: Path = Path("locks"),
     upgrade: bool = False,
     prune: str = "",
+    accept: str = "",
     sysfs: str = "/sys",
 ) -> Order:
     """The desired state of one box, complete.
@@ -71,6 +87,7 @@ def order_for(
     + locks: folder of the lock files
     + upgrade: resolve the revision anew
     + prune: superseded snapshots to delete
+    + accept: rules of the fit that the operator overrides, separated by commas
     + sysfs: root of the box's sysfs tree
     + raises: DesiredStateError, HubError
     """
@@ -90,7 +107,26 @@ def order_for(
     notes = [note] if note else []
     if left_out and note:
         notes.append(f"not fetched, as neither safetensors nor text: {', '.join(left_out)}")
-    return Order(wanted, old, snapshot, query, tuple(notes), named)
+    on_gpus = wanted.placement.gpus > 0
+    config = (
+        model_config(wanted.model, snapshot, CONFIG, locks, token=hub_token()) if on_gpus else None
+    )
+    quantisation = (
+        model_config(wanted.model, snapshot, QUANTISATION, locks, token=hub_token())
+        if on_gpus
+        else None
+    )
+    return Order(
+        wanted,
+        old,
+        snapshot,
+        query,
+        config,
+        quantisation if isinstance(quantisation, Mapping) else None,
+        frozenset(accept.split(",")) - {""},
+        tuple(notes),
+        named,
+    )
 
 
 def hub_token() -> str | None:
@@ -103,7 +139,7 @@ def plan_for(order: Order, actual: Actual) -> Plan:
 
     + order: what is wanted
     + actual: the box
-    + raises: PreconditionError, ConflictError, PlacementError, DesiredStateError
+    + raises: PreconditionError, ConflictError, PlacementError, FitError, DesiredStateError
     """
     service = order.service
     require_ground(actual, service)
@@ -114,12 +150,24 @@ def plan_for(order: Order, actual: Actual) -> Plan:
     chosen = place(
         service.placement, actual.hardware, own_units=leaving | {service.unit}, keep=keep
     )
+    fitting = fitted(
+        service,
+        order.snapshot,
+        order.config,
+        order.quantisation,
+        actual.hardware,
+        chosen.gpus,
+        leaving=leaving | {service.unit},
+        accept=order.accept,
+    )
+    service = fitting.service
     text = unit_text(
         service,
         folder=order.folder,
         gpu_environment=chosen.environment,
         numa_nodes=chosen.numa_bind_nodes,
         conflicts=tuple(sorted(leaving)),
+        accepted=fitting.accepted,
     )
     # Computed for their refusals: the operations compute them again from the box as it is then.
     unit_differences(service.unit, text, have)
@@ -128,7 +176,8 @@ def plan_for(order: Order, actual: Actual) -> Plan:
     freed = prunable(order.prune, order.snapshot, actual.neighbours)
     require_room(order.snapshot, actual, order.folder, freed)
     require_port(service, actual, leaving)
-    return Plan(order, chosen, text)
+    moved = bool(keep) and set(keep) != set(chosen.gpus)
+    return Plan(order, service, chosen, fitting, text, moved)
 
 
 def require_ground(actual: Actual, service: Service) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from pyinfra import host, logger
 
-from deploys.preflight import Plan, hub_token, order_for, plan_for
-from facts.box import actual_state
-from inventory.errors import BoxwrightError
+from deploys.preflight import Order, Plan, hub_token, order_for, plan_for
+from facts.box import actual_state, changed
+from inventory.errors import BoxwrightError, FitError, PlacementError
 from inventory.service import Service
+from operations.arguments import ArgumentsCheck
 from operations.engine import engine
 from operations.host import ground
 from operations.prune import prune
@@ -22,6 +24,8 @@ from operations.steps import RefusedError, data, report
 from operations.tools import tools
 from operations.unit import unit
 
+SECOND_LOOK_SECONDS = 5.0
+
 
 def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
     """Make this box serve a model, and retire what served before.
@@ -30,8 +34,9 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
     + replaces: services that it takes over from: stopped and disabled once it can start
 
     Host data: ``override`` (inventory/override.py), ``locks`` (folder of the lock files),
-    ``upgrade`` (resolve the revision anew), ``prune`` (superseded snapshots to delete: commits,
-    separated by commas), ``sysfs`` (of a simulated machine).
+    ``upgrade`` (resolve the revision anew), ``accept`` (rules of the fit to override), ``prune``
+    (superseded snapshots to delete: commits, separated by commas), ``sysfs`` (of a simulated
+    machine).
 
     **Example:**
 
@@ -46,26 +51,47 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
             override=data(host, "override"),
             locks=Path(data(host, "locks", "locks")),
             upgrade=bool(data(host, "upgrade", False)),
+            accept=str(data(host, "accept", "")),
             prune=str(data(host, "prune", "")),
             sysfs=data(host, "sysfs", "/sys"),
         )
         for note in order.notes:
             logger.warning(f"{host.print_prefix}{note}")
-        _steps(plan_for(order, actual_state(host, order.query)))
+        _steps(_plan(order))
     except (BoxwrightError, RefusedError) as error:
         report(host, error)
         # The other boxes of the inventory go on.
         host.state.fail_hosts({host})
 
 
+def _plan(order: Order) -> Plan:
+    """The plan, from a second look where the first found GPUs taken.
+
+    Memory of a process that has just ended is nobody's for some seconds: reason enough to refuse
+    or to move a service only where it lasts.
+    """
+    try:
+        plan = plan_for(order, actual_state(host, order.query))
+        if not plan.moved:
+            return plan
+    except (PlacementError, FitError):
+        pass
+    time.sleep(SECOND_LOOK_SECONDS)
+    changed(host)
+    return plan_for(order, actual_state(host, order.query))
+
+
 def _steps(plan: Plan) -> None:
     """The operations in their order."""
     order = plan.order
-    want, query = order.service, order.query.model_copy(update={"hardware": False})
-    for sentence in plan.placement.why:
+    want, query = plan.service, order.query.model_copy(update={"hardware": False})
+    for sentence in (*plan.placement.why, *plan.fitting.notes):
         logger.info(f"{host.print_prefix}{sentence}")
-    for warning in plan.placement.warnings:
+    for warning in (*plan.placement.warnings, *plan.fitting.warnings):
         logger.warning(f"{host.print_prefix}{warning}")
+    if plan.fitting.answer is not None and host.state.config.DIFF:
+        for line in plan.fitting.answer.explain().splitlines():
+            logger.info(f"{host.print_prefix}    {line}")
 
     ground(name=f"{want.name}: packages, user, folders", service=want, query=query)
     tools(name="boxwright's programs", query=query, wheelhouse=want.engine.wheelhouse)
@@ -86,9 +112,15 @@ def _steps(plan: Plan) -> None:
         pruned=order.prune,
     )
     engine(name=f"{want.name}: engine {want.engine.version}", want=want.engine, query=query)
-    unit(name=f"{want.name}: unit file", unit_name=want.unit, text=plan.unit_text, query=query)
+    unit(
+        name=f"{want.name}: unit file",
+        unit_name=want.unit,
+        text=plan.unit_text,
+        query=query,
+        checks=(ArgumentsCheck(want, order.accept),),
+    )
     # Until here whatever served before is still serving.
     for old in order.replaces:
         retire(name=f"{old.name}: stopped and disabled", unit_name=old.unit, query=query)
-    running(name=f"{want.name}: running", want=want, query=query)
+    running(name=f"{want.name}: running", want=want, query=query, gpus=plan.placement.gpus)
     readiness(name=f"{want.name}: ready", service=want, query=query)

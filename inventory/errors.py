@@ -9,6 +9,7 @@ and what to do next.
     ├── HubError               the Hub does not have, or does not give, what was asked for
     ├── ConflictError          something of another owner is in the place (folder, port, unit)
     ├── PlacementError         no set of GPUs satisfies the placement
+    ├── FitError               the model cannot start like this, by arithmetic
     └── ConvergeError          a change was made and the box is still different, or not ready
 """
 
@@ -29,7 +30,8 @@ class BoxwrightError(Exception):
         self.found = found
         self.why = why
         self.next_step = next_step
-        super().__init__(self.message)
+        # On lines of its own: a traceback puts the class in front of the first.
+        super().__init__(f"\n{self.message}")
 
     @property
     def message(self) -> str:
@@ -60,6 +62,10 @@ class ConflictError(BoxwrightError):
 
 class PlacementError(BoxwrightError):
     """No set of GPUs satisfies the placement."""
+
+
+class FitError(BoxwrightError):
+    """The model cannot start like this on these GPUs: the engine's own arithmetic says so."""
 
 
 class ConvergeError(BoxwrightError):

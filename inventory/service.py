@@ -26,6 +26,10 @@ Within = Literal["numa-node", "socket", "nvlink", "host"]
 """How close the GPUs of one service must be to each other."""
 
 
+LONGEST_LOAD_SECONDS = 900
+"""The longest load in the field log behind the catalogue: Kimi-K2.5 NVFP4, 13 minutes."""
+
+
 class Model(Desired):
     """A model repository on the Hub, and where its snapshots live on the box."""
 
@@ -116,10 +120,9 @@ class Service(Desired):
     """Environment variables of the engine. Readable by every user of the box: no secrets."""
     user: UnitName = "vllm"
     """System user that the engine runs as and that owns the snapshot; made if absent."""
-    load_seconds: int = Field(default=900, ge=1, le=86_400)
-    """Expected time from start to ready, in seconds: sizes the start limit and the patience of
-    the readiness check. 900 covers the longest load of the field log behind the catalogue
-    (Kimi-K2.5 NVFP4 on eight GPUs: 13 minutes)."""
+    load_seconds: int | None = Field(default=None, ge=1, le=86_400)
+    """Longest time that a load may need, in seconds: sizes the start limit and the patience of the
+    readiness check. None follows from the bytes of the weights."""
 
     @field_validator("environment")
     @classmethod
@@ -128,6 +131,11 @@ class Service(Desired):
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
                 raise ValueError(f"{name!r} is no name for an environment variable")
         return environment
+
+    @property
+    def load_time(self) -> int:
+        """The load time in seconds, where nothing else is known too."""
+        return self.load_seconds or LONGEST_LOAD_SECONDS
 
     @property
     def unit(self) -> str:

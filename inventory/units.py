@@ -1,6 +1,45 @@
-"""Bytes, shown as people and engines write them."""
+"""Bytes: whole, and shown as people and engines write them."""
 
 from __future__ import annotations
+
+MIB = 1 << 20
+GIB = 1 << 30
+
+
+def ceil_div(a: int, b: int) -> int:
+    """The quotient rounded up.
+
+    >>> ceil_div(10, 4)
+    3
+    """
+    return -(-a // b)
+
+
+def round_up(value: int, multiple: int) -> int:
+    """The next multiple that is not smaller.
+
+    >>> round_up(2096, 16), round_up(2097, 16)
+    (2096, 2112)
+    """
+    return ceil_div(value, multiple) * multiple
+
+
+def gib(amount: float) -> str:
+    """Bytes as GiB with two decimals, as the engine prints them.
+
+    >>> gib(23 * GIB + GIB // 2)
+    '23.50 GiB'
+    """
+    return f"{amount / GIB:,.2f} GiB"
+
+
+def from_gib(amount: float) -> int:
+    """GiB as whole bytes.
+
+    >>> from_gib(0.5)
+    536870912
+    """
+    return round(amount * GIB)
 
 
 def gibibytes(count: int) -> str:
@@ -9,6 +48,4 @@ def gibibytes(count: int) -> str:
     >>> gibibytes(230_121_000_000), gibibytes(5_000_000)
     ('214.3 GiB', '4.8 MiB')
     """
-    if count < 1 << 30:
-        return f"{count / (1 << 20):.1f} MiB"
-    return f"{count / (1 << 30):.1f} GiB"
+    return f"{count / MIB:.1f} MiB" if count < GIB else f"{count / GIB:.1f} GiB"

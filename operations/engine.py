@@ -13,7 +13,7 @@ from facts.query import Query
 from facts.reading.engines import EngineState, normalised
 from inventory.engine import Vllm
 from operations.difference import Difference, differing
-from operations.steps import Commands, Step, guarded, settled, show
+from operations.steps import Commands, Step, alone, guarded, settled, show
 from operations.tools import source_arguments
 
 
@@ -84,4 +84,6 @@ def engine_script(want: Vllm, have: EngineState) -> str:
         f"printf '%s\\n' {shlex.quote(marker)} >{folder}/boxwright.json.new",
         f"mv -fT {folder}/boxwright.json.new {folder}/boxwright.json",
     ]
-    return "\n".join(lines)
+    # A finished environment came here because it differs: only the other case can be done by now.
+    done = "false" if have.finished else f"grep -qxF {shlex.quote(marker)} {folder}/boxwright.json"
+    return alone("engine", f"{done} 2>/dev/null", "\n".join(lines))

@@ -13,7 +13,7 @@ from facts.query import PACKAGES, READY_FOLDER, STATE_FOLDER, Query
 from inventory.base import Unknown
 from inventory.service import Service
 from operations.difference import Difference, differing
-from operations.steps import Commands, Step, guarded, settled, show
+from operations.steps import Commands, Step, alone, guarded, settled, show
 
 
 def ground_differences(service: Service, actual: Actual) -> tuple[Difference, ...]:
@@ -109,4 +109,4 @@ def ground_script(service: Service, missing: list[str], actual: Actual) -> str:
             lines.append(f"[ -d {quoted} ] || install -d -m 755 -o {own} -g {own} {quoted}")
         elif path in {READY_FOLDER, service.model.home}:
             lines.append(f"chown {own}:{own} {quoted}")
-    return "\n".join(lines)
+    return alone("ground", "false", "\n".join(lines))

@@ -66,7 +66,7 @@ def readiness(service: Service, query: Query) -> Commands:
         host.noop(f"{service.name} answers")
         return
     unit, url, model = service.unit, service.listen.url, service.served_model_name
-    patience = str(service.load_seconds * PATIENCE)
+    patience = str(service.load_time * PATIENCE)
     wait = run_tool(
         "wait.py", "--unit", unit, "--url", url, "--model", model, "--timeout", patience
     )

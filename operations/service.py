@@ -16,6 +16,10 @@ from inventory.errors import ConflictError
 from inventory.service import Service
 from operations.difference import Difference, differing
 from operations.steps import Commands, Step, guarded, settled, show
+from operations.tools import run_tool
+
+RELEASE_SECONDS = 60
+"""GPU memory comes back within seconds of its process; a minute without it has another cause."""
 
 
 def service_differences(
@@ -85,12 +89,13 @@ def _unit(unit: str | Unknown | None) -> str:
 
 @operation()
 @guarded
-def service(want: Service, query: Query) -> Commands:
+def service(want: Service, query: Query, gpus: tuple[str, ...] = ()) -> Commands:
     """
     Enable a service and have it run from its present unit file. Does not wait for readiness.
 
     + want: the service
     + query: what this run reads of the box
+    + gpus: UUIDs that it will use: they are seen to be free before it starts
     """
     actual = actual_state(host, query)
     differences = service_differences(want.unit, actual.unit(want.unit))
@@ -101,14 +106,31 @@ def service(want: Service, query: Query) -> Commands:
     if host.state.is_executing:
         require_port(want, actual, frozenset())
     name = shlex.quote(want.unit)
+    if any(difference.attribute != "enablement" for difference in differences):
+        if gpus:
+            release = run_tool(
+                "release.py", "--gpus", ",".join(gpus), "--timeout", str(RELEASE_SECONDS)
+            )
+            yield Step(
+                f"systemctl stop -- {name} && exec {release}",
+                stream=True,
+                wanted=f"{len(gpus)} free GPUs for {want.unit}",
+                why="an engine that starts before the memory is back fails; nothing is serving",
+                next_step="end the named process if it is yours, and run again. Memory without a "
+                "process is a driver that needs a reset (nvidia-smi --gpu-reset) or a reboot",
+            )
+        start = f"{{ systemctl reset-failed -- {name} || :; }} && systemctl restart -- {name}"
+    else:
+        start = ":"
     yield Step(
-        # The start limit counts starts by hand too, and remembers those of a crash loop.
-        f"systemctl enable --quiet -- {name} && {{ systemctl reset-failed -- {name} || :; }} && "
-        f"systemctl restart -- {name}",
+        # reset-failed: the start limit counts starts by hand too, and those of a crash loop.
+        f"systemctl enable --quiet -- {name} && {start}",
         wanted=f"{want.unit} enabled and started",
         why="systemd could not even start the program; nothing is serving",
         next_step=f"systemctl status {want.unit} on the box names the reason (203: the program of "
         "ExecStart does not exist; 217: the user does not)",
     )
-    left = service_differences(want.unit, actual_state(host, query).unit(want.unit))
-    settled(left, f"journalctl -u {want.unit} on the box")
+    settled(
+        service_differences(want.unit, actual_state(host, query).unit(want.unit)),
+        f"journalctl -u {want.unit} on the box",
+    )

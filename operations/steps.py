@@ -74,6 +74,26 @@ class Step(StringCommand):
         return ok, CommandOutput([])
 
 
+def alone(name: str, done: str, script: str) -> str:
+    """A script that only one run at a time may be in, on this box.
+
+    A controller that is killed leaves its command running on the box: the next run waits for it,
+    and then finds the work done.
+
+    + name: of the lock, a plain word
+    + done: shell condition under which nothing is left to do
+    + script: POSIX sh
+    """
+    return "\n".join(
+        (
+            f"exec 9>/run/lock/boxwright-{name}.lock",
+            "flock -n 9 || { echo 'another run is at this step: waiting for it'; flock 9; }",
+            f"if {done}; then exit 0; fi",
+            script,
+        )
+    )
+
+
 def guarded(operation: Callable[P, Commands]) -> Callable[P, Commands]:
     """Turn a BoxwrightError inside an operation into a failure of this host alone.
 
@@ -100,7 +120,7 @@ def _fail() -> bool:
 
 def report(host: Host, error: BoxwrightError | RefusedError) -> None:
     """Print an error's four parts, each line with the host's name."""
-    for line in str(error).splitlines():
+    for line in str(error).strip("\n").splitlines():
         logger.error(f"{host.print_prefix}{line}")
 
 

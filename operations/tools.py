@@ -15,12 +15,12 @@ from facts.actual import Actual
 from facts.box import actual_state
 from facts.query import Query
 from operations.difference import Difference, differing
-from operations.steps import Commands, Step, guarded, settled, show
+from operations.steps import Commands, Step, alone, guarded, settled, show
 
 REQUIREMENTS = ("huggingface_hub==2.4.0", "tenacity==9.2.1")
 """The versions that the fetcher's behaviour was tested with."""
 
-PROGRAMS = ("wait.py", "chat.py")
+PROGRAMS = ("release.py", "wait.py", "chat.py")
 """Programs of one file each."""
 
 PACKAGE = "weights"
@@ -78,7 +78,7 @@ def tools(query: Query, wheelhouse: str | None = None) -> Commands:
 def tools_script(wheelhouse: str | None) -> str:
     """The commands that make the programs' folder. Its last file makes it complete."""
     folder = tools_folder()
-    return "\n".join(
+    script = "\n".join(
         (
             "set -e; umask 022",
             f"rm -rf {folder}; mkdir -p {folder}",
@@ -90,6 +90,7 @@ def tools_script(wheelhouse: str | None) -> str:
             f": >{folder}/complete",
         )
     )
+    return alone("programs", f"[ -e {folder}/complete ]", script)
 
 
 _UNPACK = """

@@ -5,9 +5,10 @@ from __future__ import annotations
 import difflib
 import hashlib
 import shlex
+from collections.abc import Sequence
 
 from pyinfra import host
-from pyinfra.api import operation
+from pyinfra.api import StringCommand, operation
 
 from facts.box import actual_state
 from facts.query import Query
@@ -107,13 +108,14 @@ def unified(name: str, want: str, have: UnitState | Unknown) -> str:
 
 @operation()
 @guarded
-def unit(unit_name: str, text: str, query: Query) -> Commands:
+def unit(unit_name: str, text: str, query: Query, checks: Sequence[StringCommand] = ()) -> Commands:
     """
     Install a unit's file, after systemd itself has checked it, and load it. Starts nothing.
 
     + unit_name: the unit, with its ending
     + text: its whole content
     + query: what this run reads of the box
+    + checks: commands that must succeed before the file is written
     """
     have = actual_state(host, query).unit(unit_name)
     differences = unit_differences(unit_name, text, have)
@@ -121,6 +123,7 @@ def unit(unit_name: str, text: str, query: Query) -> Commands:
     if not differences:
         host.noop(f"unit {unit_name} is installed")
         return
+    yield from checks
     yield Step(
         unit_script(unit_name),
         stdin=text,

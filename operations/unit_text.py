@@ -43,6 +43,7 @@ def unit_text(
     gpu_environment: Mapping[str, str],
     numa_nodes: tuple[int, ...] | None = None,
     conflicts: tuple[str, ...] = (),
+    accepted: tuple[str, ...] = (),
 ) -> str:
     """The unit file of a service.
 
@@ -51,6 +52,7 @@ def unit_text(
     + gpu_environment: variables that pin the chosen GPUs; empty without GPUs
     + numa_nodes: NUMA node of each GPU, in their order, where workers are to be bound; else None
     + conflicts: units that must not run beside this one, full names
+    + accepted: rules of the fit that the operator overrode: the unit says so
     """
     engine = service.engine
     cache = f"vllm/{engine.package}-{engine.version}"
@@ -82,9 +84,10 @@ def unit_text(
         **gpu_environment,
         **service.environment,
     }
-    burst_window = math.ceil(START_BURST * (service.load_seconds + RESTART_SECONDS) * 1.2)
+    burst_window = math.ceil(START_BURST * (service.load_time + RESTART_SECONDS) * 1.2)
     lines = [
         "# Written by boxwright: the next run replaces what is changed here by hand.",
+        *([f"# Accepted against the fit: {' '.join(accepted)}."] if accepted else []),
         "[Unit]",
         f"Description={_escaped(f'{service.served_model_name} (vLLM {engine.version})')}",
         "Wants=network-online.target",

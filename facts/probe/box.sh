@@ -80,7 +80,7 @@ tools() { cat -- "$TOOLS/complete"; }
 listeners() {
   ss -Hltnp "sport = :$PORT" || return
   for p in $(ss -Hltnp "sport = :$PORT" | grep -o 'pid=[0-9]*' | sort -u); do
-    printf 'cgroup|%s|%s\n' "${p#pid=}" "$(tr '\n' ' ' <"$P/${p#pid=}/cgroup" 2>/dev/null)"
+    sed "s/^/cgroup|${p#pid=}|/" "$P/${p#pid=}/cgroup" 2>/dev/null
   done; :
 }
 

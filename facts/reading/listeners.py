@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 
+from facts.reading.cgroups import unit_of
 from facts.sections import MISSING, Section
 from inventory.base import Frozen, Unknown
 
@@ -34,11 +35,11 @@ def read_listeners(found: Mapping[str, Section]) -> tuple[Listener, ...] | Unkno
     section = found.get("listeners", MISSING)
     if section.rc != 0:
         return Unknown(unknown=section.text.strip() or "the listeners were not read")
-    units: dict[int, str | None] = {}
+    groups: dict[int, list[str]] = {}
     for line in section.lines:
         cells = line.split("|", 2)
         if cells[0] == "cgroup" and len(cells) == 3 and re.fullmatch(r"[0-9]{1,9}", cells[1]):  # noqa: PLR2004
-            units[int(cells[1])] = unit_of(cells[2])
+            groups.setdefault(int(cells[1]), []).append(cells[2])
     listeners = []
     for line in section.lines:
         words = line.split()
@@ -56,21 +57,10 @@ def read_listeners(found: Mapping[str, Section]) -> tuple[Listener, ...] | Unkno
                     port=int(port),
                     pid=number,
                     process=process,
-                    unit=units.get(number)
-                    if isinstance(number, int)
-                    else Unknown(unknown="no process"),
+                    unit=unit_of(groups.get(number, [])) if isinstance(number, int) else number,
                 )
             )
     return tuple(listeners)
-
-
-def unit_of(cgroup: str) -> str | None:
-    """The systemd service in the text of a /proc/PID/cgroup, or None.
-
-    The deepest component counts: a container's own slices stand in front of it.
-    """
-    found = re.findall(r"/([^/\s:]+\.service)(?=/|\s|$)", cgroup)
-    return found[-1] if found else None
 
 
 def read_answer(found: Mapping[str, Section]) -> Answer:

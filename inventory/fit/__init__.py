@@ -1,6 +1,13 @@
 """Know before touching: will this model start on these GPUs with these flags, and how well?
 
-Pure functions. :func:`inventory.fit.fit.fit` is the whole answer; the modules below it each
-hold one part: what a model is (architecture), what is legal (legality), what it costs
-(weights, kv, overhead, memory), what follows (derive, load_time) and how it is said (explain).
+Pure functions. :func:`inventory.fit.fit.fit` is the whole answer; each module holds one part:
+
+- what a model is: architecture, config, config_parts, layers, quantisation, safetensors, folder,
+  known
+- how it is started: start, start_of, resolve, version, card
+- what is legal: shapes, shape_blocks, compatibility, engine_names, flags
+- what it costs: weights, matrices, ignored; kv, kv_bytes; overhead, outside_torch, constants;
+  memory, measured, carried
+- what follows: memory_verdicts, verdict, derive, load_time
+- how it is said: explain, cli; published compares it with starts that others reported
 """

@@ -10,17 +10,18 @@ from typing import Literal
 
 from pydantic import Field
 
-from inventory.base import Frozen, Unknown
+from inventory.base import Unknown
+from inventory.fit.value import Value
 
 Count = int | Unknown
-LayerKind = Literal["full", "sliding", "chunked", "linear"]
+LayerKind = Literal["full", "sliding", "chunked", "linear", "none"]
 """How a layer looks back: at everything; through a window; within its chunk; by a state of fixed
-size (linear attention, Mamba, short convolutions)."""
+size (linear attention, Mamba, short convolutions); not at all (an MLP that counts as a layer)."""
 
 _NOT_SAID = Unknown(unknown="not in config.json")
 
 
-class Mla(Frozen):
+class Mla(Value):
     """Multi-head latent attention: one compressed vector per token instead of keys and values."""
 
     kv_rank: int = Field(description="kv_lora_rank")
@@ -30,14 +31,14 @@ class Mla(Frozen):
     value: Count = Field(default=_NOT_SAID, description="v_head_dim")
 
 
-class Indexer(Frozen):
+class Indexer(Value):
     """The small attention that picks tokens for sparse MLA (DeepSeek V3.2, GLM-5)."""
 
     head_dim: int
     heads: Count = _NOT_SAID
 
 
-class Experts(Frozen):
+class Experts(Value):
     """Mixture of experts."""
 
     count: int
@@ -47,7 +48,7 @@ class Experts(Frozen):
     layers: tuple[int, ...] = Field(description="indices of the layers that have experts")
 
 
-class LinearState(Frozen):
+class LinearState(Value):
     """The state that a linear attention layer keeps per running sequence."""
 
     key_heads: int
@@ -60,7 +61,7 @@ class LinearState(Frozen):
     conv_bytes: int = Field(description="of one element of the convolution's state")
 
 
-class Quantisation(Frozen):
+class Quantisation(Value):
     """How the weights are stored."""
 
     method: str = Field(description="quant_method, with modelopt's algorithm: modelopt-nvfp4")
@@ -71,10 +72,16 @@ class Quantisation(Frozen):
     )
     group: int | None = Field(default=None, description="weights that share a scale")
     ignored: tuple[str, ...] | Unknown = Field(description="modules left in the model's own type")
+    only: tuple[str, ...] = Field(
+        default=(), description="where given, the modules that are quantised; all others are not"
+    )
+    expert_bits: float | None = Field(
+        default=None, description="of an expert's weight with its scales, where it differs"
+    )
     kv_cache_fp8: bool = Field(default=False, description="ships scales for an fp8 KV cache")
 
 
-class Vision(Frozen):
+class Vision(Value):
     """The encoder for images."""
 
     heads: Count = _NOT_SAID
@@ -83,14 +90,39 @@ class Vision(Frozen):
     intermediate: Count = _NOT_SAID
 
 
-class Checkpoint(Frozen):
+class Checkpoint(Value):
     """The weight files."""
 
     size: int | Unknown = Field(description="bytes of all weight files")
     shards: int = 0
 
 
-class Architecture(Frozen):
+class TensorSums(Value):
+    """Bytes of the weights by how ranks share them, from the safetensors headers."""
+
+    experts: int = Field(default=0, description="weights of routed experts")
+    sharded: int = Field(default=0, description="split over the ranks of tensor parallelism")
+    replicated: int = Field(default=0, description="whole on every rank")
+    first_stage: int = Field(default=0, description="embedding: first pipeline stage, split")
+    last_stage: int = Field(default=0, description="output matrix: last pipeline stage, split")
+    vision: int = Field(default=0, description="image encoder")
+    draft: int = Field(default=0, description="multi-token prediction, loaded only when used")
+
+    @property
+    def total(self) -> int:
+        """All bytes."""
+        return (
+            self.experts
+            + self.sharded
+            + self.replicated
+            + self.first_stage
+            + self.last_stage
+            + self.vision
+            + self.draft
+        )
+
+
+class Architecture(Value):
     """A model, read from its files."""
 
     name: str | Unknown = Field(description="class, e.g. MiniMaxM2ForCausalLM")
@@ -107,15 +139,17 @@ class Architecture(Frozen):
     global_kv_heads: int | None = Field(default=None, description="of the full layers, likewise")
     intermediate: Count = Field(default=_NOT_SAID, description="width of a dense MLP")
     gated: bool = Field(default=True, description="the MLP has a gate: three matrices, not two")
+    gated_attention: bool = Field(
+        default=False, description="full layers project a gate beside the queries"
+    )
     vocabulary: Count = _NOT_SAID
     tied: bool = Field(default=False, description="embedding and output share one matrix")
     context: Count = Field(default=_NOT_SAID, description="tokens")
-    weight_bytes: Count = Field(default=2, description="of an unquantised weight")
     kinds: tuple[LayerKind, ...] = Field(default=(), description="one per layer")
     kv_shared_layers: int = Field(default=0, description="last layers that reuse another's cache")
     window: Count | None = Field(default=None, description="tokens of a sliding layer")
     chunk: Count | None = Field(default=None, description="tokens of a chunked layer")
-    state: LinearState | None | Unknown = None
+    state: LinearState | Unknown | None = None
     mla: Mla | None = None
     indexer: Indexer | None = None
     experts: Experts | None = None
@@ -146,31 +180,3 @@ class Architecture(Frozen):
         return tuple(
             name for name in type(self).model_fields if isinstance(getattr(self, name), Unknown)
         )
-
-
-class TensorSums(Frozen):
-    """Bytes of the weights by how ranks share them, from the safetensors headers."""
-
-    experts: int = Field(default=0, description="weights of routed experts")
-    sharded: int = Field(default=0, description="split over the ranks of tensor parallelism")
-    replicated: int = Field(default=0, description="whole on every rank")
-    first_stage: int = Field(default=0, description="embedding: first pipeline stage, split")
-    last_stage: int = Field(default=0, description="output matrix: last pipeline stage, split")
-    vision: int = Field(default=0, description="image encoder")
-    draft: int = Field(default=0, description="multi-token prediction, loaded only when used")
-
-    @property
-    def total(self) -> int:
-        """All bytes."""
-        return (
-            self.experts
-            + self.sharded
-            + self.replicated
-            + self.first_stage
-            + self.last_stage
-            + self.vision
-            + self.draft
-        )
-
-
-Architecture.model_rebuild()

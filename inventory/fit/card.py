@@ -7,21 +7,24 @@ tests/fixtures/fit/NOTES.md section 6; capabilities are NVIDIA's (developer.nvid
 from __future__ import annotations
 
 import re
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import Field
 
-from inventory.base import Frozen, Unknown
+from inventory.base import Unknown
 from inventory.errors import DesiredStateError
 from inventory.fit.span import Span, around, exactly
-from inventory.fit.units import GIB, MIB, from_gib
-from inventory.hardware import Gpu
+from inventory.fit.value import Value
+from inventory.units import GIB, MIB, from_gib, gib
+
+if TYPE_CHECKING:
+    from inventory.hardware import Gpu, GpuProcess
 
 LinkKind = Literal["nvlink", "pcie"]
 _NOT_ASKED = Unknown(unknown="not asked")
 
 
-class Card(Frozen):
+class Card(Value):
     """One GPU as the fit needs it."""
 
     name: str
@@ -35,6 +38,7 @@ class Card(Frozen):
     free: int | Unknown = Field(
         default=_NOT_ASKED, description="bytes that NVML calls free; not asked: an idle card"
     )
+    holders: tuple[str, ...] = Field(default=(), description="who holds the rest, for people")
 
 
 class _Class(NamedTuple):
@@ -124,16 +128,24 @@ def card_with_memory(name: str, engine_total: int) -> Card:
     return known.model_copy(update={"total": exactly(engine_total)})
 
 
-def card_of(gpu: Gpu, link: LinkKind | Unknown = _NOT_ASKED) -> Card:
+def card_of(
+    gpu: Gpu,
+    link: LinkKind | Unknown = _NOT_ASKED,
+    processes: tuple[GpuProcess, ...] = (),
+    leaving: frozenset[str] = frozenset(),
+) -> Card:
     """A GPU of a box.
 
     + gpu: as the probe read it. A total that NVML did not tell falls back on the card's class;
       a card of no known class gets NVML's total less what engines were seen not to see
     + link: how it reaches the others of the same service, where that is known
+    + processes: of the box; those on this GPU are named when memory is short
+    + leaving: units that will have stopped before: what they hold counts as free
     + raises: DesiredStateError where neither the memory nor the class is known
     """
     name = gpu.name if isinstance(gpu.name, str) else "unknown GPU"
     known = _class_of(name)
+    own = tuple(process for process in processes if process.gpu == gpu.uuid)
     if isinstance(gpu.memory_total, Unknown):
         if known is None:
             raise DesiredStateError(
@@ -159,8 +171,26 @@ def card_of(gpu: Gpu, link: LinkKind | Unknown = _NOT_ASKED) -> Card:
         else (known.capability if known else gpu.compute_capability),
         link=link if not isinstance(link, Unknown) else (known.link if known else link),
         unified=gpu.unified_memory,
-        free=gpu.memory_free,
+        free=_free_after(gpu, own, leaving),
+        holders=tuple(_holder(process) for process in own if process.unit not in leaving),
     )
+
+
+def _free_after(gpu: Gpu, own: tuple[GpuProcess, ...], leaving: frozenset[str]) -> int | Unknown:
+    """What will be free once some units have left."""
+    gone = [process for process in own if process.unit in leaving]
+    if not gone or isinstance(gpu.memory_free, Unknown):
+        return gpu.memory_free
+    held = [process.memory for process in gone if isinstance(process.memory, int)]
+    if len(held) < len(gone):
+        return Unknown(unknown="what the leaving units hold was not told")
+    return gpu.memory_free + sum(held)
+
+
+def _holder(process: GpuProcess) -> str:
+    who = process.unit if isinstance(process.unit, str) else f"{process.name} (no unit)"
+    held = process.memory
+    return f"{who} holds {gib(held) if isinstance(held, int) else 'an unknown amount'}"
 
 
 def _near(a: int, b: int) -> bool:
@@ -176,7 +206,7 @@ def parse_cards(text: str) -> tuple[Card, ...]:
     >>> [c.name for c in parse_cards('2x"RTX PRO 6000"')]
     ['RTX PRO 6000', 'RTX PRO 6000']
     """
-    found = re.fullmatch(r"\s*(?:(\d{1,4})\s*[x×*]\s*)?[\"']?(.+?)[\"']?\s*", text)
+    found = re.fullmatch(r"\s*(?:(\d{1,4})\s*[x*]\s*)?[\"']?(.+?)[\"']?\s*", text)
     count = int(found.group(1) or 1) if found else 0
     name = found.group(2) if found else text
     memory = re.fullmatch(r"(\d+(?:\.\d+)?)\s*gib", name.strip(), re.IGNORECASE)

@@ -6,11 +6,11 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from inventory.base import Frozen
-from inventory.fit.units import gib
+from inventory.fit.value import Value
+from inventory.units import gib
 
 
-class Span(Frozen):
+class Span(Value):
     """An amount of bytes (or of tokens) with an honest range.
 
     ``low`` is what can be counted on as the least, ``high`` as the most; outside the regimes in
@@ -65,9 +65,7 @@ def around(likely: int, less: int, more: int) -> Span:
 
 def most(a: Span, b: Span) -> Span:
     """The larger of two amounts, end by end."""
-    return Span(
-        low=max(a.low, b.low), likely=max(a.likely, b.likely), high=max(a.high, b.high)
-    )
+    return Span(low=max(a.low, b.low), likely=max(a.likely, b.likely), high=max(a.high, b.high))
 
 
 NOTHING = Span(low=0, likely=0, high=0)

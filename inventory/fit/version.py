@@ -12,7 +12,7 @@ NEWEST_READ: Release = (0, 32, 0)
 """The newest engine whose source the rules were read from."""
 
 
-def release(text: str | None | Unknown) -> Release | Unknown:
+def release(text: str | Unknown | None) -> Release | Unknown:
     """The first release number in a text.
 
     + text: a version as ``pip`` prints it, or as a report quotes it. Release candidates and

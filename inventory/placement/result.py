@@ -8,6 +8,7 @@ from pydantic import Field
 
 from inventory.base import Frozen, Unknown
 from inventory.hardware import Gpu
+from inventory.units import gibibytes
 
 Closeness = Literal["cpu", "nvlink", "numa-node", "socket", "host", "unknown"]
 """The closest thing that all chosen GPUs share. ``unknown``: the box does not tell."""
@@ -58,4 +59,4 @@ def gib(memory: int | Unknown) -> str:
     """Bytes as people read them."""
     if isinstance(memory, Unknown):
         return "an unknown amount"
-    return f"{memory / 2**30:.1f} GiB"
+    return gibibytes(memory)

@@ -4,10 +4,11 @@ import json
 
 import pytest
 
+from facts.reading.cgroups import unit_of
 from facts.reading.disks import read_disks, read_folders
 from facts.reading.engines import normalised, read_engine
 from facts.reading.host import read_host
-from facts.reading.listeners import read_answer, read_listeners, unit_of
+from facts.reading.listeners import read_answer, read_listeners
 from facts.reading.snapshots import Manifest, read_snapshot
 from facts.sections import Section, sections
 from inventory.base import Unknown
@@ -110,7 +111,7 @@ class TestListeners:
     SS = (
         "LISTEN 0 2048 127.0.0.1:8000 0.0.0.0:* "
         'users:(("python",pid=812,fd=5),("sh",pid=813,fd=5))\n'
-        "cgroup|812|0::/system.slice/vllm-a.service \n"
+        "cgroup|812|0::/system.slice/vllm-a.service\n"
         "cgroup|813|0::/user.slice/user-0.slice/session-1.scope"
     )
 
@@ -119,7 +120,7 @@ class TestListeners:
         assert not isinstance(listeners, Unknown)
         assert [(item.pid, item.unit) for item in listeners] == [
             (812, "vllm-a.service"),
-            (813, None),
+            (813, "session-1.scope"),
         ]
         assert listeners[0].address == "127.0.0.1"
 
@@ -137,15 +138,18 @@ class TestListeners:
     @pytest.mark.parametrize(
         ("cgroup", "unit"),
         [
-            ("0::/system.slice/vllm-a.service", "vllm-a.service"),
-            ("1:name=systemd:/machine.slice/box.service/system.slice/b.service", "b.service"),
-            ("0::/system.slice/c.service/workers", "c.service"),
-            ("0::/docker/abcdef", None),
-            ("", None),
+            (["0::/system.slice/vllm-a.service"], "vllm-a.service"),
+            (["9:cpu:/", "1:name=systemd:/system.slice/b.service"], "b.service"),
+            (["0::/system.slice/c.service/workers"], "c.service"),
+            (["0::/user.slice/user-0.slice/session-1.scope"], "session-1.scope"),
+            (["0::/docker/abcdef"], None),
         ],
     )
-    def test_the_deepest_service_counts(self, cgroup: str, unit: str | None) -> None:
+    def test_what_lies_below_a_unit_is_the_units(self, cgroup: list[str], unit: str | None) -> None:
         assert unit_of(cgroup) == unit
+
+    def test_no_line_is_unknown(self) -> None:
+        assert isinstance(unit_of([]), Unknown)
 
 
 class TestAnswer:

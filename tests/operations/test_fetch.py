@@ -17,6 +17,8 @@ from operations.resolve import locked_snapshot
 from tests.lab.hub import Fault, Hub, chosen, write_model
 from tests.operations.fetching import FETCH, PROJECT, REPO, clean_environment
 
+pytestmark = pytest.mark.lab
+
 SHARDS = 3
 
 

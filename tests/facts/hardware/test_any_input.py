@@ -22,7 +22,7 @@ from facts.hardware.numa import (
 )
 from facts.hardware.others import parse_amd, parse_habana, parse_rocm
 from facts.hardware.pci import link_by_path, parse_module, parse_pci
-from facts.hardware.processes import parse_processes, unit_of
+from facts.hardware.processes import parse_processes
 from facts.hardware.smi import COLUMNS, parse_query
 from facts.hardware.smitext import (
     failure,
@@ -35,6 +35,7 @@ from facts.hardware.smitext import (
 )
 from facts.hardware.smixml import parse_xml
 from facts.hardware.topology import parse_closest, parse_peers, parse_topology
+from facts.reading.cgroups import unit_of
 from facts.sections import Section
 from inventory.base import Unknown
 from inventory.hardware import Hardware

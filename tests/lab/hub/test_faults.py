@@ -12,9 +12,12 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from tests.lab.hub import Fault, Hub, chosen
 from tests.lab.hub.client import CHILD, PROJECT, case, client, digests, environment
 from tests.lab.hub.conftest import BIG, BIG_SHARD, REPO, SHARD
+from tests.lab.hub.faults import FaultBook
 
 CUT = Fault("cut", at=12_000_000)
 FAULTS: dict[str, tuple[tuple[Fault, ...], str, str]] = {
@@ -92,3 +95,23 @@ def test_a_trickle_and_a_silent_listing_outlast_every_timeout(hub: Hub, tmp_path
     assert 1000 < body.sent < 2000
     [listing] = chosen(hub.requests(), path="tree")
     assert listing.status == 0
+
+
+def test_which_request_a_fault_hits() -> None:
+    book = FaultBook()
+    book.inject(Fault("drop", "hub", "tree", after=1, times=2))
+    book.inject(Fault("cut", "*", "*.safetensors", repo="lab/*", times=0))
+    book.inject(Fault("html", "hub", method="HEAD"))
+    tree = [book.take("hub", "lab/a", "GET", "tree") is not None for _ in range(4)]
+    assert tree == [False, True, True, False]
+    assert book.take("cdn", "other/a", "GET", "w.safetensors") is None
+    body = [book.take("cdn", "lab/a", "GET", "w.safetensors") for _ in range(3)]
+    assert [fault.kind for fault in body if fault] == ["cut"] * 3
+    head = book.take("hub", "lab/a", "HEAD", "w.safetensors")
+    assert head is not None
+    assert head.kind == "html", "a HEAD has no body to cut"
+    assert [entry["hit"] for entry in book.to_json()] == [2, 3, 1]
+    book.clear()
+    assert book.take("hub", "lab/a", "GET", "tree") is None
+    with pytest.raises(ValueError, match="one of hub, cdn"):
+        Fault("cut", where="moon")  # type: ignore[arg-type]

@@ -1,0 +1,27 @@
+"""``boxwright``: questions that need no deploy."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+
+from inventory.fit.cli import add_fit_command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Answer one question.
+
+    + arguments: of the command line; None takes the process's own
+    + returns: exit status
+    """
+    parser = argparse.ArgumentParser(
+        prog="boxwright", description="Converge a box with pyinfra; ask about it with this."
+    )
+    add_fit_command(parser.add_subparsers(required=True, metavar="COMMAND"))
+    parsed = parser.parse_args(arguments)
+    return int(parsed.run(parsed))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""Does it fit? One answer for a model, a start and the GPUs.
+
+**Example:**
+
+>>> from inventory.fit.card import parse_cards
+>>> from inventory.fit.known import known_architecture
+>>> from inventory.fit.start import Start
+>>> answer = fit(
+...     known_architecture("MiniMaxAI/MiniMax-M2.5"),
+...     Start(engine="0.32.0", tp=3),
+...     parse_cards('4x"RTX PRO 6000"'),
+... )
+>>> [(verdict.rule, verdict.choices) for verdict in answer.certainties][0]
+('kv-heads', ('TP=2', 'TP=4'))
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from inventory.base import Unknown
+from inventory.fit.architecture import Architecture
+from inventory.fit.card import Card
+from inventory.fit.compatibility import compatibility_verdicts
+from inventory.fit.derive import Derived, Parallel, derive
+from inventory.fit.explain import explanation
+from inventory.fit.flags import Help, flag_verdicts
+from inventory.fit.measured import Measured
+from inventory.fit.memory import Memory, memory
+from inventory.fit.memory_verdicts import memory_verdicts
+from inventory.fit.resolve import Resolved, resolve
+from inventory.fit.shapes import shape_verdicts
+from inventory.fit.start import Start
+from inventory.fit.value import Value
+from inventory.fit.verdict import Verdict
+
+Outcome = Literal["starts", "fails", "unknown"]
+
+
+class Fit(Value):
+    """The answer."""
+
+    architecture: Architecture
+    resolved: Resolved
+    cards: tuple[Card, ...]
+    verdicts: tuple[Verdict, ...] = Field(description="in the order in which a start meets them")
+    memory: Memory | Unknown
+    derived: Derived
+    choice: Parallel | None = Field(
+        default=None, description="how the parallel sizes were chosen, where they were not given"
+    )
+
+    @property
+    def certainties(self) -> tuple[Verdict, ...]:
+        """What cannot work: stop before anything is touched."""
+        return tuple(verdict for verdict in self.verdicts if verdict.certain)
+
+    @property
+    def predictions(self) -> tuple[Verdict, ...]:
+        """What will probably not work, or only just: warn."""
+        return tuple(verdict for verdict in self.verdicts if not verdict.certain)
+
+    @property
+    def failure(self) -> Verdict | None:
+        """The first thing that is certain or likely to end the start."""
+        return next((v for v in self.verdicts if v.certain or v.fails), None)
+
+    @property
+    def outcome(self) -> Outcome:
+        """What will happen, as far as is known."""
+        if self.failure is not None:
+            return "fails"
+        if isinstance(self.memory, Unknown) or self.memory.margin("context") is None:
+            return "unknown"
+        return "starts"
+
+    def explain(self) -> str:
+        """What was found, in words and numbers."""
+        return explanation(
+            self.architecture,
+            self.resolved,
+            self.cards,
+            self.verdicts,
+            self.memory,
+            self.derived,
+            self.choice,
+        )
+
+
+def fit(
+    architecture: Architecture,
+    start: Start,
+    cards: tuple[Card, ...],
+    measured: Measured | None = None,
+    engine_help: Help | None = None,
+    choice: Parallel | None = None,
+) -> Fit:
+    """Whether and how well a model starts.
+
+    + architecture: from :func:`inventory.fit.config.read_architecture` or
+      :func:`inventory.fit.known.known_architecture`
+    + start: the settings; what is None is the engine's default
+    + cards: the GPUs that the service would run on, from :func:`inventory.fit.card.card_of` or
+      :func:`inventory.fit.card.parse_cards`
+    + measured: what an engine printed when it started this model on these cards
+    + choice: from :func:`inventory.fit.derive.parallel_sizes`, where the sizes come from it
+    + engine_help: flags of the installed engine, from :func:`inventory.fit.flags.read_help`
+    """
+    resolved = resolve(architecture, start, cards)
+    found = memory(architecture, resolved, cards, measured)
+    verdicts = [
+        *shape_verdicts(architecture, start, resolved.engine, len(cards)),
+        *compatibility_verdicts(architecture, resolved, cards),
+    ]
+    if engine_help is not None:
+        verdicts += flag_verdicts(start.flags, engine_help, start.engine or "as installed")
+    if not isinstance(found, Unknown):
+        # With sizes that the shape does not allow only what is certain of the memory matters.
+        shape = any(verdict.certain for verdict in verdicts)
+        verdicts += [
+            verdict
+            for verdict in memory_verdicts(architecture, found, cards, measured)
+            if verdict.certain or not shape
+        ]
+    return Fit(
+        architecture=architecture,
+        resolved=resolved,
+        cards=cards,
+        verdicts=tuple(verdicts),
+        memory=found,
+        derived=derive(architecture, resolved, cards, found, measured),
+        choice=choice,
+    )

@@ -1,0 +1,77 @@
+"""A box's state as the probe sees it, without what differs between any two starts."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from facts.actual import read_actual
+from facts.query import query_for, script
+from inventory.catalogue import KIMI_K25, MINIMAX_M25, MINIMAX_M25_THROUGHPUT
+from inventory.override import overridden
+from inventory.service import Model
+from inventory.snapshot import lock_name
+from operations.tools import tools_folder
+from tests.lab.base import Lab
+from tests.lab.box import Box
+from tests.lab.desired import host
+
+IDS_AND_TIMES = {
+    "started",
+    "invocation",
+    "ready_invocation",
+    "main_pid",
+    "modified",
+    "pid",
+    "available",
+    "free_inodes",
+    "memory_free",
+    "host_memory_available",
+}
+
+
+def probed(box: Box, lab: Lab) -> dict[str, Any]:
+    """Everything that a run of deploys/minimax.py reads of a box, ids and times left out."""
+    _, data = host(box.name, lab)
+    service = overridden(MINIMAX_M25, data["override"])
+    lock = Path(data["locks"]) / lock_name(Model(repo=service.model.repo))
+    commit = json.loads(lock.read_text())["commit"] if lock.exists() else "0" * 40
+    query = query_for(
+        service,
+        folder=service.model.folder(commit),
+        tools=tools_folder(),
+        replaces=(KIMI_K25, MINIMAX_M25_THROUGHPUT),
+        sysfs=data.get("sysfs", "/sys"),
+    )
+    # As a file: an argument list of ssh goes through one more shell.
+    text = box.run("sh -s", user="root", stdin=script(query, "cafe")).stdout
+    state = read_actual(text, "cafe")
+    assert state.complete
+    plain = _without(state.to_json())
+    assert isinstance(plain, dict)
+    manifest = plain["snapshot"]["manifest"]
+    if manifest:
+        manifest["files"] = {path: size for path, (size, _modified) in manifest["files"].items()}
+    return plain
+
+
+def _without(value: object) -> object:
+    if isinstance(value, dict):
+        return {key: _without(item) for key, item in value.items() if key not in IDS_AND_TIMES}
+    if isinstance(value, list):
+        return [_without(item) for item in value]
+    return value
+
+
+def listing(box: Box) -> list[str]:
+    """Every file below the folders that boxwright writes to, with size, mode and owner."""
+    folders = "/etc /opt /shared /var/lib/boxwright /var/cache/vllm /usr/local"
+    # Compiled Python is the interpreter's doing, and a folder's size the file system's.
+    find = f"find {folders} -name __pycache__ -prune -o -printf '%p %s %m %u %y\\n'"
+    text = box.run(
+        f"{find} 2>/dev/null | sed 's/ [0-9]* \\([0-9]* [^ ]* d\\)$/ \\1/' | sort; :", user="root"
+    ).stdout
+    # The manager keeps its own notes in /etc at boot.
+    return [line for line in text.splitlines() if not re.match(r"/etc/(mtab|\.updated)", line)]
