@@ -23,7 +23,8 @@ IDS_AND_TIMES = {
     "invocation",
     "ready_invocation",
     "main_pid",
-    "modified",
+    "modified_ns",
+    "inode",
     "pid",
     "available",
     "free_inodes",
@@ -51,9 +52,6 @@ def probed(box: Box, lab: Lab) -> dict[str, Any]:
     assert state.complete
     plain = _without(state.to_json())
     assert isinstance(plain, dict)
-    manifest = plain["snapshot"]["manifest"]
-    if manifest:
-        manifest["files"] = {path: size for path, (size, _modified) in manifest["files"].items()}
     return plain
 
 
