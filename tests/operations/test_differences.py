@@ -218,9 +218,7 @@ class TestService:
         actual = box(**{"units": unit(NAME), f"unit-file__{NAME}": head})
         assert attributes(service_differences(NAME, actual.unit(NAME))) == ["process"]
 
-    LISTENING = (
-        'LISTEN 0 9 {address}:8000 0.0.0.0:* users:(("python",pid=7,fd=5))\ncgroup|7|0::/system.slice/{unit}'
-    )
+    LISTENING = 'LISTEN 0 9 {address}:8000 0.0.0.0:* users:(("python",pid=7,fd=5))\ncgroup|7|0::/system.slice/{unit}'
 
     @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "*", "[::]"])
     def test_a_strangers_listener_is_named(self, address: str) -> None:

@@ -13,6 +13,7 @@ import pytest
 from inventory.errors import DesiredStateError, HubError
 from inventory.service import Model
 from inventory.snapshot import Snapshot
+from operations import resolve as resolving
 from operations.resolve import locked_snapshot
 from tests.lab.hub import Fault, Hub, chosen, write_model
 from tests.operations.fetching import FETCH, PROJECT, REPO, clean_environment
@@ -237,6 +238,18 @@ class TestResolve:
         hub.inject(Fault("html", where="hub", times=0))
         with pytest.raises(HubError, match="no usable answer"):
             resolve(hub, tmp_path)
+
+    def test_a_listing_that_hangs_ends(
+        self, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(resolving, "ANSWER_SECONDS", 0.4)
+        monkeypatch.setattr(resolving, "LISTING_SECONDS", 0.8)
+        hub.inject(Fault("hang", "hub", "tree", times=0))
+        with pytest.raises(HubError, match="no whole listing within"):
+            resolve(hub, tmp_path)
+        assert not (tmp_path / "locks").exists()
+        hub.clear_faults()
+        assert resolve(hub, tmp_path).files
 
     def test_a_damaged_lock_is_not_papered_over(self, hub: Hub, tmp_path: Path) -> None:
         resolve(hub, tmp_path)

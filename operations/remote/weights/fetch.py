@@ -49,6 +49,10 @@ def fetch(job: Job) -> None:
 
     + raises: FetchError or OSError: nothing half-trusted is left, and what was proven is kept
     """
+    if is_complete(job):
+        register(job.folder)
+        print(f"fetch: complete already: {job.folder}", flush=True)
+        return
     job.home.mkdir(parents=True, exist_ok=True)
     with leading(job) as lease:
         if lease is None:
@@ -56,10 +60,6 @@ def fetch(job: Job) -> None:
             print(f"fetch: complete, fetched by another box: {job.folder}", flush=True)
             return
         found = survey(job)
-        if found.complete:
-            register(job.folder)
-            print(f"fetch: complete already: {job.folder}", flush=True)
-            return
         started = time.monotonic()
         reused = take_over(job, found)
         arrived = bring(job, found, lease) if found.missing else 0

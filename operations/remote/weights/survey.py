@@ -21,20 +21,13 @@ class Survey:
     + placed: files that are right where they belong, in the published folder
     + staged: files that are proven in the staging folder
     + missing: all others
-    + stale: whether the published manifest has to be written again
     + stable: whether the file system's inode numbers last
     """
 
     placed: dict[str, Record] = field(default_factory=dict)
     staged: dict[str, Record] = field(default_factory=dict)
     missing: list[File] = field(default_factory=list)
-    stale: bool = True
     stable: bool = True
-
-    @property
-    def complete(self) -> bool:
-        """Whether there is nothing to do."""
-        return not self.missing and not self.staged and not self.stale
 
 
 def survey(job: Job) -> Survey:
@@ -74,14 +67,11 @@ def survey(job: Job) -> Survey:
                 good[file.path] = record_of(file, path, found.stable)
             else:
                 found.missing.append(file)
-    found.stale = before is None or any(
-        before.get(file.path) != found.placed.get(file.path) for file in job.files
-    )
     return found
 
 
 def is_complete(job: Job) -> bool:
-    """Whether the published snapshot is whole and unchanged: for those who wait for another box."""
+    """Whether the published snapshot is whole and unchanged."""
     records = read_manifest(job.folder)
     return records is not None and all(
         _trusted(records, file, job.folder / file.path) for file in job.files
