@@ -23,6 +23,7 @@ from operations.snapshot import snapshot
 from operations.steps import RefusedError, data, report
 from operations.tools import tools
 from operations.unit import unit
+from operations.verification import verification, verified
 
 SECOND_LOOK_SECONDS = 5.0
 
@@ -35,8 +36,8 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
 
     Host data: ``override`` (inventory/override.py), ``locks`` (folder of the lock files),
     ``upgrade`` (resolve the revision anew), ``accept`` (rules of the fit to override), ``prune``
-    (superseded snapshots to delete: commits, separated by commas), ``sysfs`` (of a simulated
-    machine).
+    (superseded snapshots to delete: commits, separated by commas), ``verify`` (hash every byte of
+    the snapshot again), ``sysfs`` (of a simulated machine).
 
     **Example:**
 
@@ -111,6 +112,19 @@ def _steps(plan: Plan) -> None:
         token=hub_token(),
         pruned=order.prune,
     )
+    verification(
+        name=f"{want.name}: schedule of hashing again",
+        service=want,
+        want=order.snapshot,
+        query=query,
+    )
+    if data(host, "verify"):
+        verified(
+            name=f"{want.name}: every byte hashed again",
+            service=want,
+            want=order.snapshot,
+            query=query,
+        )
     engine(name=f"{want.name}: engine {want.engine.version}", want=want.engine, query=query)
     unit(
         name=f"{want.name}: unit file",

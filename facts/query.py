@@ -66,7 +66,7 @@ def query_for(
     + neighbours: whether other snapshots of the repository matter, because one may be deleted
     """
     return Query(
-        units=(service.unit, *(old.unit for old in replaces)),
+        units=(service.unit, *(old.unit for old in replaces), *verify_units(service)),
         folders=(
             service.model.under,
             service.model.home,
@@ -87,6 +87,11 @@ def query_for(
         hardware=service.placement.gpus > 0,
         sysfs=sysfs,
     )
+
+
+def verify_units(service: Service) -> tuple[str, str]:
+    """The service that hashes a snapshot again, and the timer that starts it."""
+    return f"boxwright-verify@{service.name}.service", f"boxwright-verify@{service.name}.timer"
 
 
 def cache_folders(model: Model) -> tuple[str, ...]:

@@ -43,7 +43,11 @@ packages() { dpkg-query -W -f '${Package} ${db:Status-Status}\n' $PACKAGES 2>/de
 
 manifest() { [ -e "$SNAPSHOT" ] || return 3; cat -- "$SNAPSHOT/.boxwright/manifest.json"; }
 files() { [ -d "$SNAPSHOT" ] || return 3; find "$SNAPSHOT/" -path "$SNAPSHOT/.boxwright" -prune -o ! -type d -printf '%y|%s|%T@|%U|%i|%P\n'; }
-users() { cat /proc/sys/kernel/hostname; ls -- "$SNAPSHOT/.boxwright/users" 2>/dev/null; :; }
+# Builtins only: this is part of every run.
+users() {
+  read -r h </proc/sys/kernel/hostname; printf '%s\n' "$h"
+  for u in "$SNAPSHOT"/.boxwright/users/*; do [ ! -e "$u" ] || printf '%s\n' "${u##*/}"; done
+}
 
 # The other snapshots and the unfinished fetches of the repository: links, blocks of 512 bytes, size.
 HOME_OF=${SNAPSHOT%/*}

@@ -11,9 +11,12 @@ from typing import Any
 
 import pytest
 
+from facts.query import verify_units
+from inventory.catalogue import MINIMAX_M25
 from inventory.snapshot import Snapshot
 from operations.remote.weights.start import unit_name
 from operations.tools import programs, run_module, tools_folder, tools_script
+from operations.verification import verification_script
 from tests.lab.base import Lab
 from tests.lab.box import Box
 from tests.lab.hub import RemoteHub, chosen, launched, write_model
@@ -198,3 +201,37 @@ def test_it_runs_as_the_services_user(box: Box, hub: RemoteHub, snapshot: Snapsh
     assert user == "vllm"
     assert tools_folder() in box.run(f"systemctl show -p ExecStart {unit(snapshot)}").stdout
     assert ended(running)[0] == 0
+
+
+def test_bytes_that_go_bad_are_found_on_schedule_and_fetched_again(
+    box: Box, hub: RemoteHub, snapshot: Snapshot
+) -> None:
+    hub.configure(throttle=0)
+    assert ended(start(box, order(hub, snapshot)))[0] == 0
+    folder = f"{HOME}/{snapshot.commit}"
+    service = MINIMAX_M25.model_copy(
+        update={"model": MINIMAX_M25.model.model_copy(update={"verify": "Sun 03:00"})}
+    )
+    verifier, timer = verify_units(service)
+    box.run(verification_script(service, folder))
+    assert box.run(f"systemctl is-enabled {timer}; systemctl is-active {timer}").stdout.split() == [
+        "enabled",
+        "active",
+    ]
+    box.run(f"systemctl start {verifier}")
+    shard = next(file for file in snapshot.files if file.path.endswith("safetensors"))
+    path = f"{folder}/{shard.path}"
+    box.run(
+        f"touch -r {path} /tmp/time; "
+        f"printf x | dd of={path} bs=1 seek=5000 conv=notrunc status=none; "
+        f"touch -r /tmp/time {path}"
+    )
+    assert "complete already" in ended(start(box, order(hub, snapshot)))[1], "a stat cannot know"
+    failed = box.run(f"systemctl start {verifier}; journalctl -u {verifier} -n 20", check=False)
+    assert f"1 files are not what the Hub lists: {shard.path}" in failed.stdout
+    assert ended(start(box, order(hub, snapshot)))[0] == 0
+    assert is_whole(box, snapshot)
+    box.run(f"systemctl start {verifier}")
+    off = service.model_copy(update={"model": MINIMAX_M25.model})
+    box.run(verification_script(off, folder))
+    assert "not-found" in box.run(f"systemctl show -p LoadState {timer} {verifier}").stdout
