@@ -16,6 +16,7 @@ from operations.arguments import ArgumentsCheck
 from operations.engine import engine
 from operations.host import ground
 from operations.prune import prune
+from operations.push import pushed
 from operations.readiness import readiness
 from operations.retire import retire
 from operations.service import service as running
@@ -36,8 +37,9 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
 
     Host data: ``override`` (inventory/override.py), ``locks`` (folder of the lock files),
     ``upgrade`` (resolve the revision anew), ``accept`` (rules of the fit to override), ``prune``
-    (superseded snapshots to delete: commits, separated by commas), ``verify`` (hash every byte of
-    the snapshot again), ``sysfs`` (of a simulated machine).
+    (superseded snapshots to delete: commits, separated by commas), ``push`` (folder on this
+    machine to send the snapshot from), ``verify`` (hash every byte of the snapshot again),
+    ``sysfs`` (of a simulated machine).
 
     **Example:**
 
@@ -104,14 +106,19 @@ def _steps(plan: Plan) -> None:
             query=query,
             names=order.prune,
         )
-    snapshot(
-        name=f"{want.name}: snapshot {order.snapshot.commit[:12]}",
-        service=want,
-        want=order.snapshot,
-        query=query,
-        token=hub_token(),
-        pruned=order.prune,
-    )
+    title = f"{want.name}: snapshot {order.snapshot.commit[:12]}"
+    if data(host, "push"):
+        folder = str(data(host, "push"))
+        pushed(name=title, service=want, want=order.snapshot, query=query, source=folder)
+    else:
+        snapshot(
+            name=title,
+            service=want,
+            want=order.snapshot,
+            query=query,
+            token=hub_token(),
+            pruned=order.prune,
+        )
     verification(
         name=f"{want.name}: schedule of hashing again",
         service=want,

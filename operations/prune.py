@@ -9,7 +9,7 @@ from pyinfra.api import operation
 
 from facts.box import actual_state
 from facts.query import Query
-from facts.reading.neighbours import UNFINISHED, Neighbour, Neighbours
+from facts.reading.neighbours import Neighbour, Neighbours, commit_of
 from inventory.errors import ConflictError, DesiredStateError
 from inventory.service import Model, Service
 from inventory.snapshot import Snapshot
@@ -53,8 +53,7 @@ def doomed(names: tuple[str, ...], want: Snapshot, beside: Neighbours) -> tuple[
     found = tuple(
         one
         for one in beside.snapshots
-        if one.name.removeprefix(UNFINISHED).startswith(names)
-        and one.name.removeprefix(UNFINISHED) != want.commit
+        if commit_of(one.name).startswith(names) and commit_of(one.name) != want.commit
     )
     for one in found:
         if held_by(one):
@@ -81,7 +80,7 @@ def prune_differences(
     """Each snapshot that is to go."""
     return tuple(
         Difference(
-            resource=f"snapshot {want.repo}@{one.name.removeprefix(UNFINISHED)[:12]}",
+            resource=f"snapshot {want.repo}@{commit_of(one.name)[:12]}",
             attribute="state",
             want="absent",
             have=gibibytes(one.frees),
@@ -123,6 +122,6 @@ def prune_script(model: Model, names: list[str]) -> str:
     lines = ["set -e"]
     for name in names:
         folder = shlex.quote(f"{model.home}/{name}")
-        grave = shlex.quote(f"{model.home}/.deleting-{name.removeprefix(UNFINISHED)}")
+        grave = shlex.quote(f"{model.home}/.deleting-{commit_of(name)}")
         lines += [f"[ ! -e {folder} ] || mv -T -- {folder} {grave}", f"rm -rf -- {grave}"]
     return "\n".join(lines)

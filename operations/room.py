@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from facts.actual import Actual
-from facts.reading.neighbours import UNFINISHED, Neighbour, Neighbours
+from facts.reading.neighbours import INCOMING, UNFINISHED, Neighbour, Neighbours, commit_of
 from facts.reading.snapshots import SnapshotState
 from inventory.base import Unknown
 from inventory.errors import PreconditionError
@@ -86,13 +86,14 @@ def freeing(beside: Iterable[Neighbour], commit: str) -> str:
     + beside: other snapshots of the repository
     + commit: the wanted one: its own unfinished fetch is no candidate
     """
-    others = [one for one in beside if one.name != f"{UNFINISHED}{commit}"]
+    own = (f"{UNFINISHED}{commit}", f"{INCOMING}{commit}")
+    others = [one for one in beside if one.name not in own]
     free = [one for one in others if not held_by(one)]
     busy = [one for one in others if held_by(one)]
     words = ""
     if free:
         names = ", ".join(f"{one.name} ({gibibytes(one.frees)})" for one in free)
-        short = ",".join(one.name.removeprefix(UNFINISHED)[:12] for one in free)
+        short = ",".join(commit_of(one.name)[:12] for one in free)
         words += f"run again with --data prune={short} to delete {names}, which nothing uses; or "
     if busy:
         words += f"retire {', '.join(f'{one.name[:12]} ({held_by(one)})' for one in busy)}; or "

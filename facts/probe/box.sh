@@ -61,14 +61,14 @@ cached() { for c in $CACHES; do [ ! -d "$c/blobs" ] || find "$c/blobs" -maxdepth
 
 # Who uses a snapshot: units by their files, processes of this box, other boxes by their marks.
 uses() {
-  for s in "$HOME_OF"/*/ "$HOME_OF"/.fetching-*/; do
+  for s in "$HOME_OF"/*/ "$HOME_OF"/.fetching-*/ "$HOME_OF"/.incoming-*/; do
     [ -d "$s" ] && [ "$s" != "$SNAPSHOT/" ] || continue
-    s=${s%/}; n=${s##*/}
+    s=${s%/}; c=${s##*/}
     # On standard input, because a pattern among the arguments would find itself in /proc.
-    printf '%s' "$s" | grep -rlsF -f - /etc/systemd/system /run/systemd/system /usr/local/lib/systemd/system | sed "s/^/unit|$n|/"
+    printf '%s' "$s" | grep -rlsF -f - /etc/systemd/system /run/systemd/system /usr/local/lib/systemd/system | sed "s/^/unit|$c|/"
     { find /proc/[0-9]*/fd -lname "$s/*" 2>/dev/null; printf '%s' "$s" | grep -lsF -f - /proc/[0-9]*/maps /proc/[0-9]*/cmdline; } |
-      cut -d / -f 3 | sort -u | sed "s/^/process|$n|/"
-    ls -- "$s/.boxwright/users" 2>/dev/null | sed "s/^/box|$n|/"
+      cut -d / -f 3 | sort -u | sed "s/^/process|$c|/"
+    ls -- "$s/.boxwright/users" 2>/dev/null | sed "s/^/box|$c|/"
   done; :
 }
 

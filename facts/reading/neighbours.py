@@ -15,6 +15,17 @@ BLOCK = 512
 """Bytes of find's %b, whatever the file system's own blocks are."""
 
 UNFINISHED = ".fetching-"
+INCOMING = ".incoming-"
+"""Beginnings of the folders in which files gather: downloaded, or sent by a controller."""
+
+
+def commit_of(name: str) -> str:
+    """The commit that a folder beside the snapshot belongs to.
+
+    >>> commit_of(".fetching-abc"), commit_of("abc")
+    ('abc', 'abc')
+    """
+    return name.removeprefix(UNFINISHED).removeprefix(INCOMING)
 
 
 class Neighbour(Frozen):
@@ -29,7 +40,7 @@ class Neighbour(Frozen):
     processes: tuple[int, ...] = ()
     """Processes of this box that have files of it open or mapped, or name it."""
     boxes: tuple[str, ...] = ()
-    """Boxes that serve it from the shared folder."""
+    """Other boxes that serve it from the shared folder."""
 
 
 class Neighbours(Frozen):
@@ -39,7 +50,7 @@ class Neighbours(Frozen):
     """Whether it was asked for: it is not where the snapshot is there."""
     snapshots: tuple[Neighbour, ...] = ()
     staged: dict[str, tuple[int, int]] = Field(default_factory=dict)
-    """Path inside its unfinished-fetch folder -> size, bytes on the disk."""
+    """Commit and path of files of unfinished fetches -> size, bytes on the disk."""
     proven: frozenset[str] = frozenset()
     """Digests of files that other snapshots hold."""
     cached: dict[str, int] = Field(default_factory=dict)
@@ -49,7 +60,7 @@ class Neighbours(Frozen):
 def read_neighbours(found: Mapping[str, Section]) -> Neighbours:
     """What lies beside the snapshot.
 
-    + found: sections ``beside``, ``proven``, ``cached`` and ``uses``
+    + found: sections ``beside``, ``proven``, ``cached``, ``uses`` and ``users``
     """
     section = found.get("beside")
     if section is None:
@@ -66,8 +77,10 @@ def read_neighbours(found: Mapping[str, Section]) -> Neighbours:
         links, blocks, size, name, inner = match.groups()
         on_disk = int(blocks) * BLOCK
         frees[name] = frees.get(name, 0) + (on_disk if links == "1" else 0)
-        if name.startswith(UNFINISHED):
-            staged[f"{name.removeprefix(UNFINISHED)}/{inner}"] = (int(size), on_disk)
+        if name.startswith((UNFINISHED, INCOMING)):
+            staged[f"{commit_of(name)}/{inner}"] = (int(size), on_disk)
+    # This box's own mark says nothing that its units and processes do not say better.
+    own = (found.get("users", MISSING).lines or ("",))[0]
     uses = [line.split("|", 2) for line in found.get("uses", MISSING).lines]
 
     def using(kind: str, name: str) -> tuple[str, ...]:
@@ -81,7 +94,7 @@ def read_neighbours(found: Mapping[str, Section]) -> Neighbours:
                 frees=size,
                 units=tuple(unit.rpartition("/")[2] for unit in using("unit", name)),
                 processes=tuple(int(pid) for pid in using("process", name) if pid.isdigit()),
-                boxes=using("box", name),
+                boxes=tuple(one for one in using("box", name) if one != own),
             )
             for name, size in sorted(frees.items())
         ),

@@ -312,6 +312,21 @@ class TestAirGap:
         assert is_exact(tmp_path / "home" / snapshot.commit, root / "lab/small", snapshot)
         assert not hub.requests()
 
+    def test_files_that_were_sent_are_moved_and_not_copied(
+        self, hub: Hub, root: Path, tmp_path: Path
+    ) -> None:
+        snapshot = listing(hub, "lab/small")
+        sent = tmp_path / "sent"
+        shutil.copytree(root / "lab/small", sent)
+        shard = next(sent.glob("*.safetensors"))
+        inode = shard.stat().st_ino
+        work = job(hub, snapshot, tmp_path / "home", source=str(sent), take=True)
+        assert outcome(work) == ""
+        folder = tmp_path / "home" / snapshot.commit
+        assert is_exact(folder, root / "lab/small", snapshot)
+        assert (folder / shard.name).stat().st_ino == inode
+        assert [path for path in sent.rglob("*") if path.is_file()] == []
+
     @pytest.mark.parametrize(
         ("damage", "words"),
         [

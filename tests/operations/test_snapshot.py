@@ -214,6 +214,15 @@ class TestPrune:
         with pytest.raises(ConflictError, match=r"x\.service|process 812|box gpu2"):
             doomed((OLD[:12],), WANT, self.beside(user.format(OLD)))
 
+    def test_a_box_does_not_hold_itself(self) -> None:
+        uses = f"box|{OLD}|gpu1"
+        lines = f"file|1|2048|5|{OLD}/a"
+        mine = box(beside=lines, uses=uses, users="gpu1").neighbours
+        assert [one.name for one in doomed((OLD[:12],), WANT, mine)] == [OLD]
+        others = box(beside=lines, uses=uses, users="gpu2").neighbours
+        with pytest.raises(ConflictError, match="box gpu1"):
+            doomed((OLD[:12],), WANT, others)
+
     @pytest.mark.parametrize("text", ["all", "*", "abc", "../../etc", "a" * 8 + ",x"])
     def test_names_are_commits(self, text: str) -> None:
         with pytest.raises(DesiredStateError):

@@ -122,6 +122,9 @@ def download(
     + stable: whether the file system's inode numbers last
     + returns: the record of the proven file
     """
+    if job.take and job.source is not None and (job.source / file.path).is_file():
+        # Hashed where it is to stay: no second copy of a model that was just sent here.
+        (job.source / file.path).replace(job.part(file))
     part = Part(job.part(file), file)
     progress.had(part.size)
     last, mark = time.monotonic(), part.whole

@@ -75,6 +75,7 @@ class Job:
     + folder: where the snapshot goes: its last part is the commit
     + token: of the Hub; from standard input or a credential, and in no repr
     + source: a folder to copy from instead of asking any Hub
+    + take: the source's files may be moved away: they were sent for this fetch alone
     + caches: huggingface_hub's own caches to look into before anything is downloaded
     """
 
@@ -85,6 +86,7 @@ class Job:
     files: tuple[File, ...]
     token: str | None = field(default=None, repr=False)
     source: Path | None = None
+    take: bool = False
     caches: tuple[Path, ...] = ()
     limits: Limits = Limits()
 
@@ -143,6 +145,7 @@ def read_job(content: Mapping[str, Any]) -> Job:
             files=files,
             token=content.get("token") or credential("token"),
             source=Path(source) if source else None,
+            take=bool(content.get("take")),
             caches=tuple(Path(one) for one in content.get("caches", ())),
             limits=Limits(**content.get("limits", {})),
         )

@@ -35,7 +35,8 @@ def require_room(job: Job, missing: Sequence[File]) -> None:
         with contextlib.suppress(FileNotFoundError):
             found = job.part(file).stat()
             need -= min(found.st_blocks * 512, file.size)
-        need += file.size
+        sent = job.take and job.source is not None and (job.source / file.path).is_file()
+        need += 0 if sent else file.size
     free = os.statvfs(job.parts)
     available = free.f_bavail * free.f_frsize
     # Some network mounts report no free bytes at all: there only the writing itself can tell.
@@ -47,7 +48,7 @@ def require_room(job: Job, missing: Sequence[File]) -> None:
         )
     made = []
     try:
-        for file in missing:
+        for file in () if job.take else missing:
             part = job.part(file)
             if not part.exists():
                 made.append(part)
