@@ -54,13 +54,14 @@ class Neighbours(Frozen):
     proven: frozenset[str] = frozenset()
     """Digests of files that other snapshots hold."""
     cached: dict[str, int] = Field(default_factory=dict)
-    """Digest, without its kind -> size, of cached files that can be linked: same file system."""
+    """Digest without its kind -> size, of cached files that can be linked: on the same file system
+    and the service user's own. Others are copied, which needs room."""
 
 
 def read_neighbours(found: Mapping[str, Section]) -> Neighbours:
     """What lies beside the snapshot.
 
-    + found: sections ``beside``, ``proven``, ``cached``, ``uses`` and ``users``
+    + found: sections ``beside``, ``proven``, ``cached``, ``uses``, ``users`` and ``account``
     """
     section = found.get("beside")
     if section is None:
@@ -100,7 +101,7 @@ def read_neighbours(found: Mapping[str, Section]) -> Neighbours:
         ),
         staged=staged,
         proven=_proven(found.get("proven", MISSING)),
-        cached=_cached(found.get("cached", MISSING), device),
+        cached=_cached(found.get("cached", MISSING), device, _uid(found)),
     )
 
 
@@ -113,10 +114,16 @@ def _proven(section: Section) -> frozenset[str]:
     return frozenset(digests)
 
 
-def _cached(section: Section, device: str) -> dict[str, int]:
+def _uid(found: Mapping[str, Section]) -> str:
+    """The service user's number, as getent prints it."""
+    cells = (found.get("account", MISSING).lines or ("",))[0].split(":")
+    return cells[2] if len(cells) > 2 else ""  # noqa: PLR2004
+
+
+def _cached(section: Section, device: str, uid: str) -> dict[str, int]:
     cells = [line.split("|") for line in section.lines]
     return {
         one[3]: int(one[2])
         for one in cells
-        if len(one) == 4 and one[0] == device and one[2].isdigit()  # noqa: PLR2004
+        if len(one) == 4 and one[:2] == [device, uid] and one[2].isdigit()  # noqa: PLR2004
     }

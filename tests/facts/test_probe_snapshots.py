@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import pwd
 import subprocess
 from pathlib import Path
 
@@ -24,7 +26,8 @@ MANIFEST = {
 
 
 def probe(home: Path, neighbours: bool = True, caches: tuple[str, ...] = ()) -> Actual:
-    query = Query(snapshot=str(home / WANT), neighbours=neighbours, caches=caches)
+    me = pwd.getpwuid(os.getuid()).pw_name
+    query = Query(snapshot=str(home / WANT), neighbours=neighbours, caches=caches, account=me)
     done = subprocess.run(
         ["sh"], input=script(query, "cafe"), capture_output=True, text=True, check=True
     )

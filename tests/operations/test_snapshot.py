@@ -115,7 +115,12 @@ class TestDifferences:
 
 class TestRoom:
     def room(self, free: int, kind: str = "rw", **more: str) -> Actual:
-        sections: dict[str, str | tuple[str, int]] = {"files": ("", 3), **more}
+        account = "vllm:x:998:998::/nonexistent:/usr/sbin/nologin"
+        sections: dict[str, str | tuple[str, int]] = {
+            "files": ("", 3),
+            "account": account,
+            **more,
+        }
         return box(**sections, disks=f"{FOLDER}|/shared|{kind}|{free} 1 1 xfs /shared")
 
     def test_room_is_what_is_missing_and_not_what_is_there(self) -> None:
@@ -133,9 +138,10 @@ class TestRoom:
             ),
             ({"beside": f"file|1|99|{SIZE}|.fetching-{OLD}/{SHARD}"}, SIZE + 10),
             ({"beside": "", "proven": manifest(OLD)}, 0),
-            ({"beside": "device|2049", "cached": f"2049|0|{SIZE}|{'1' * 64}"}, 10),
-            ({"beside": "device|2049", "cached": f"99|0|{SIZE}|{'1' * 64}"}, SIZE + 10),
-            ({"beside": "device|2049", "cached": f"2049|0|5|{'1' * 64}"}, SIZE + 10),
+            ({"beside": "device|2049", "cached": f"2049|998|{SIZE}|{'1' * 64}"}, 10),
+            ({"beside": "device|2049", "cached": f"99|998|{SIZE}|{'1' * 64}"}, SIZE + 10),
+            ({"beside": "device|2049", "cached": f"2049|0|{SIZE}|{'1' * 64}"}, SIZE + 10),
+            ({"beside": "device|2049", "cached": f"2049|998|5|{'1' * 64}"}, SIZE + 10),
         ],
         ids=[
             "interrupted",
@@ -144,6 +150,7 @@ class TestRoom:
             "older commit",
             "cache",
             "cache elsewhere",
+            "another user's cache",
             "half a cache",
         ],
     )
