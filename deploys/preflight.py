@@ -15,12 +15,15 @@ from inventory.base import Unknown
 from inventory.errors import PreconditionError
 from inventory.override import overridden
 from inventory.placement import Chosen, place
+from inventory.selection import selected
 from inventory.service import Service
 from inventory.snapshot import Snapshot
 from operations.model_config import CONFIG, QUANTISATION, model_config
+from operations.prune import named_commits, prunable
 from operations.resolve import locked_snapshot
+from operations.room import require_room
 from operations.service import require_port
-from operations.snapshot import require_room, snapshot_differences
+from operations.snapshot import require_loadable, snapshot_differences
 from operations.tools import tools_folder
 from operations.unit import unit_differences
 from operations.unit_text import unit_text, visible_gpus
@@ -40,8 +43,10 @@ class Order:
     """hf_quant_config.json of the model."""
     accept: frozenset[str] = frozenset()
     """Rules of the fit that the operator overrides."""
-    note: str = ""
-    """What the operator should know about the lock file."""
+    notes: tuple[str, ...] = ()
+    """What the operator should know about the lock file and the listing."""
+    prune: tuple[str, ...] = ()
+    """Superseded snapshots to delete: beginnings of their commits."""
 
     @property
     def folder(self) -> str:
@@ -70,6 +75,7 @@ def order_for(
     override: object = None,
     locks: Path = Path("locks"),
     upgrade: bool = False,
+    prune: str = "",
     accept: str = "",
     sysfs: str = "/sys",
 ) -> Order:
@@ -80,20 +86,27 @@ def order_for(
     + override: the host's data of that name
     + locks: folder of the lock files
     + upgrade: resolve the revision anew
+    + prune: superseded snapshots to delete
     + accept: rules of the fit that the operator overrides, separated by commas
     + sysfs: root of the box's sysfs tree
     + raises: DesiredStateError, HubError
     """
     wanted = overridden(service, override)
     old = tuple(overridden(one, override) for one in replaces)
-    snapshot, note = locked_snapshot(wanted.model, locks, token=hub_token(), upgrade=upgrade)
+    named = named_commits(prune)
+    listed, note = locked_snapshot(wanted.model, locks, token=hub_token(), upgrade=upgrade)
+    snapshot, left_out = selected(listed, wanted)
     query = query_for(
         wanted,
         folder=wanted.model.folder(snapshot.commit),
         tools=tools_folder(),
         replaces=old,
         sysfs=sysfs,
+        neighbours=bool(named),
     )
+    notes = [note] if note else []
+    if left_out and note:
+        notes.append(f"not fetched, as neither safetensors nor text: {', '.join(left_out)}")
     on_gpus = wanted.placement.gpus > 0
     config = (
         model_config(wanted.model, snapshot, CONFIG, locks, token=hub_token()) if on_gpus else None
@@ -111,7 +124,8 @@ def order_for(
         config,
         quantisation if isinstance(quantisation, Mapping) else None,
         frozenset(accept.split(",")) - {""},
-        note,
+        tuple(notes),
+        named,
     )
 
 
@@ -158,7 +172,9 @@ def plan_for(order: Order, actual: Actual) -> Plan:
     # Computed for their refusals: the operations compute them again from the box as it is then.
     unit_differences(service.unit, text, have)
     snapshot_differences(order.snapshot, actual.snapshot, order.folder)
-    require_room(order.snapshot, actual, order.folder)
+    require_loadable(order.snapshot, actual.snapshot)
+    freed = prunable(order.prune, order.snapshot, actual.neighbours)
+    require_room(order.snapshot, actual, order.folder, freed)
     require_port(service, actual, leaving)
     moved = bool(keep) and set(keep) != set(chosen.gpus)
     return Plan(order, service, chosen, fitting, text, moved)

@@ -15,6 +15,8 @@ from inventory.service import Service
 from operations.arguments import ArgumentsCheck
 from operations.engine import engine
 from operations.host import ground
+from operations.prune import prune
+from operations.push import pushed
 from operations.readiness import readiness
 from operations.retire import retire
 from operations.service import service as running
@@ -22,6 +24,7 @@ from operations.snapshot import snapshot
 from operations.steps import RefusedError, data, report
 from operations.tools import tools
 from operations.unit import unit
+from operations.verification import verification, verified
 
 SECOND_LOOK_SECONDS = 5.0
 
@@ -33,8 +36,10 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
     + replaces: services that it takes over from: stopped and disabled once it can start
 
     Host data: ``override`` (inventory/override.py), ``locks`` (folder of the lock files),
-    ``upgrade`` (resolve the revision anew), ``accept`` (rules of the fit to override), ``sysfs``
-    (of a simulated machine).
+    ``upgrade`` (resolve the revision anew), ``accept`` (rules of the fit to override), ``prune``
+    (superseded snapshots to delete: commits, separated by commas), ``push`` (folder on this
+    machine to send the snapshot from), ``verify`` (hash every byte of the snapshot again),
+    ``sysfs`` (of a simulated machine).
 
     **Example:**
 
@@ -50,10 +55,11 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
             locks=Path(data(host, "locks", "locks")),
             upgrade=bool(data(host, "upgrade", False)),
             accept=str(data(host, "accept", "")),
+            prune=str(data(host, "prune", "")),
             sysfs=data(host, "sysfs", "/sys"),
         )
-        if order.note:
-            logger.warning(f"{host.print_prefix}{order.note}")
+        for note in order.notes:
+            logger.warning(f"{host.print_prefix}{note}")
         _steps(_plan(order))
     except (BoxwrightError, RefusedError) as error:
         report(host, error)
@@ -92,13 +98,40 @@ def _steps(plan: Plan) -> None:
 
     ground(name=f"{want.name}: packages, user, folders", service=want, query=query)
     tools(name="boxwright's programs", query=query, wheelhouse=want.engine.wheelhouse)
-    snapshot(
-        name=f"{want.name}: snapshot {order.snapshot.commit[:12]}",
+    if order.prune:
+        prune(
+            name=f"{want.name}: superseded snapshots deleted",
+            service=want,
+            want=order.snapshot,
+            query=query,
+            names=order.prune,
+        )
+    title = f"{want.name}: snapshot {order.snapshot.commit[:12]}"
+    if data(host, "push"):
+        folder = str(data(host, "push"))
+        pushed(name=title, service=want, want=order.snapshot, query=query, source=folder)
+    else:
+        snapshot(
+            name=title,
+            service=want,
+            want=order.snapshot,
+            query=query,
+            token=hub_token(),
+            pruned=order.prune,
+        )
+    verification(
+        name=f"{want.name}: schedule of hashing again",
         service=want,
         want=order.snapshot,
         query=query,
-        token=hub_token(),
     )
+    if data(host, "verify"):
+        verified(
+            name=f"{want.name}: every byte hashed again",
+            service=want,
+            want=order.snapshot,
+            query=query,
+        )
     engine(name=f"{want.name}: engine {want.engine.version}", want=want.engine, query=query)
     unit(
         name=f"{want.name}: unit file",

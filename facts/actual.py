@@ -7,6 +7,7 @@ from facts.reading.disks import Disk, Folder, read_disks, read_folders
 from facts.reading.engines import EngineState, read_engine
 from facts.reading.host import HostState, read_host
 from facts.reading.listeners import Answer, Listener, read_answer, read_listeners
+from facts.reading.neighbours import Neighbours, read_neighbours
 from facts.reading.snapshots import SnapshotState, read_snapshot
 from facts.reading.units import UnitState, read_units
 from facts.sections import complete, sections
@@ -24,6 +25,7 @@ class Actual(Frozen):
     folders: tuple[Folder, ...]
     disks: tuple[Disk, ...]
     snapshot: SnapshotState
+    neighbours: Neighbours
     engine: EngineState
     listeners: tuple[Listener, ...] | Unknown
     answer: Answer
@@ -70,6 +72,7 @@ def read_actual(text: str, nonce: str = "") -> Actual:
         folders=read_folders(found),
         disks=read_disks(found),
         snapshot=read_snapshot(found),
+        neighbours=read_neighbours(found),
         engine=read_engine(found),
         listeners=read_listeners(found),
         answer=read_answer(found),

@@ -7,7 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from inventory.base import Frozen
-from inventory.service import Service
+from inventory.service import Model, Service
 
 PACKAGES = ("python3-venv", "libnuma1", "iproute2")
 """Debian packages that a box needs: to make environments, to load the engine (vLLM's extension
@@ -29,6 +29,10 @@ class Query(Frozen):
     """Paths whose file system is of interest, existing or not."""
     snapshot: str = ""
     """Folder of the snapshot."""
+    caches: tuple[str, ...] = ()
+    """The repository's folder in each cache of huggingface_hub."""
+    neighbours: bool = False
+    """Read the other snapshots of the repository even where this one is there."""
     environment: str = ""
     """Folder of the engine environment."""
     tools: str = ""
@@ -50,6 +54,7 @@ def query_for(
     tools: str,
     replaces: tuple[Service, ...] = (),
     sysfs: str = "/sys",
+    neighbours: bool = False,
 ) -> Query:
     """Everything that serving one service is about.
 
@@ -58,9 +63,10 @@ def query_for(
     + tools: folder of boxwright's own programs
     + replaces: services that should be gone
     + sysfs: root of the sysfs tree
+    + neighbours: whether other snapshots of the repository matter, because one may be deleted
     """
     return Query(
-        units=(service.unit, *(old.unit for old in replaces)),
+        units=(service.unit, *(old.unit for old in replaces), *verify_units(service)),
         folders=(
             service.model.under,
             service.model.home,
@@ -70,6 +76,8 @@ def query_for(
         ),
         disks=(folder, service.engine.environment_folder),
         snapshot=folder,
+        caches=cache_folders(service.model),
+        neighbours=neighbours,
         environment=service.engine.environment_folder,
         tools=tools,
         account=service.user,
@@ -79,6 +87,17 @@ def query_for(
         hardware=service.placement.gpus > 0,
         sysfs=sysfs,
     )
+
+
+def verify_units(service: Service) -> tuple[str, str]:
+    """The service that hashes a snapshot again, and the timer that starts it."""
+    return f"boxwright-verify@{service.name}.service", f"boxwright-verify@{service.name}.timer"
+
+
+def cache_folders(model: Model) -> tuple[str, ...]:
+    """The model's folder in each cache of huggingface_hub that the fetch would look into."""
+    name = f"models--{model.repo.replace('/', '--')}"
+    return tuple(f"{cache}/{name}" for cache in model.caches)
 
 
 def script(query: Query, nonce: str) -> str:
@@ -94,6 +113,8 @@ def script(query: Query, nonce: str) -> str:
         "FOLDERS": " ".join(query.folders),
         "DISKS": " ".join(query.disks),
         "SNAPSHOT": query.snapshot,
+        "CACHES": " ".join(query.caches),
+        "NEIGHBOURS": "1" if query.neighbours else "",
         "ENVIRONMENT": query.environment,
         "TOOLS": query.tools,
         "ACCOUNT": query.account,

@@ -41,6 +41,20 @@ class Model(Desired):
     endpoint: str | None = Field(default=None, pattern=r"^https?://[A-Za-z0-9.:\-\[\]]+(/\S*)?$")
     """URL of another Hub or a mirror; None is the Hub that huggingface_hub is configured for."""
 
+    source: AbsolutePath | None = None
+    """Folder on the box that holds the files by their paths, for a box that reaches no Hub. They
+    are hashed all the same."""
+    caches: tuple[AbsolutePath, ...] = ()
+    """Caches of huggingface_hub on the box (each holds ``models--…`` folders) whose files are
+    taken over instead of downloaded, beside the service user's own."""
+    pickled_weights: bool = False
+    """Fetch weights in formats that run code when they are loaded (.bin, .pt, .pth, …) too."""
+    also: tuple[OneLine, ...] = ()
+    """Globs over paths of the repository: files to fetch that are neither safetensors nor text."""
+    verify: Annotated[str, Field(pattern=r"^[A-Za-z0-9 *:,./~\-]+$")] | None = None
+    """When to hash every byte again, as systemd's OnCalendar says it (``Sun 03:00``). None never
+    does by itself."""
+
     @property
     def home(self) -> str:
         """Folder of the repository: the snapshots of its commits are side by side in it."""

@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from inventory.errors import HubError
 from inventory.service import Model
 from inventory.snapshot import Snapshot, SnapshotFile, lock_name, lock_text, read_lock
+
+ANSWER_SECONDS = 20.0
+"""Without a byte, before one request for the listing is given up. The client tries again."""
+
+LISTING_SECONDS = 60.0
+"""For the whole listing, before no further request is made."""
 
 if TYPE_CHECKING:
     from huggingface_hub.hf_api import RepoFile
@@ -59,10 +68,11 @@ def list_snapshot(model: Model, token: str | None) -> Snapshot:
 
     api = HfApi(endpoint=model.endpoint, token=token or False)
     try:
-        commit = str(api.model_info(model.repo, revision=model.revision, timeout=30).sha)
-        entries: list[Any] = list(
-            api.list_repo_tree(model.repo, revision=commit, recursive=True, expand=False)
-        )
+        with _impatient():
+            commit = str(api.model_info(model.repo, revision=model.revision).sha)
+            entries: list[Any] = list(
+                api.list_repo_tree(model.repo, revision=commit, recursive=True, expand=False)
+            )
     except GatedRepoError as error:
         raise _hub_error(
             model,
@@ -95,6 +105,29 @@ def list_snapshot(model: Model, token: str | None) -> Snapshot:
     if not files:
         raise _hub_error(model, "a commit without files", "choose another revision")
     return Snapshot(repo=model.repo, revision=model.revision, commit=commit, files=files)
+
+
+@contextmanager
+def _impatient() -> Iterator[None]:
+    """Requests of the client that end: its listing waits for ever by itself (2.4.0)."""
+    from huggingface_hub import get_session  # noqa: PLC0415
+
+    began = time.monotonic()
+
+    def limit(request: Any) -> None:
+        if time.monotonic() - began > LISTING_SECONDS:
+            raise TimeoutError(f"no whole listing within {LISTING_SECONDS:.0f} s")
+        request.extensions["timeout"] = dict.fromkeys(
+            ("connect", "read", "write", "pool"), ANSWER_SECONDS
+        )
+
+    session = get_session()
+    before = session.event_hooks
+    session.event_hooks = {**before, "request": [*before["request"], limit]}
+    try:
+        yield
+    finally:
+        session.event_hooks = before
 
 
 def _file(entry: RepoFile) -> SnapshotFile:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
+from typing import Any
 
 from pyinfra import host
 from pyinfra.api import operation
 
-from facts.actual import Actual
 from facts.box import actual_state
 from facts.query import Query
 from facts.reading.snapshots import Manifest, SnapshotState
@@ -18,14 +19,13 @@ from inventory.service import Service
 from inventory.snapshot import Snapshot
 from inventory.units import gibibytes
 from operations.difference import Difference, differing
+from operations.prune import prunable
+from operations.room import require_room
 from operations.steps import Commands, Step, guarded, settled, show
-from operations.tools import run_tool
+from operations.tools import run_module
 
 NAMED = 3
 """Files that a difference names before it only counts them."""
-
-MARGIN = 1 << 30
-"""Bytes that stay free: a file system that is full to the last block fails other writers too."""
 
 
 def snapshot_differences(
@@ -33,8 +33,8 @@ def snapshot_differences(
 ) -> tuple[Difference, ...]:
     """How a snapshot's folder differs from the listing.
 
-    A file counts as right when it still has the size and the modification time at which its digest
-    matched; anything else has to be proven again.
+    A file counts as right when it still has the size, the modification time and the inode at which
+    its digest matched; anything else has to be proven again.
 
     + want: the listing
     + have: the folder
@@ -46,18 +46,24 @@ def snapshot_differences(
     if have.exists is False:
         return differing(resource, [("files", whole, "absent")])
     manifest = _own_manifest(want, have, folder)
-    there = {file.path: (file.size, round(file.modified, 6)) for file in have.files}
-    wrong = [
-        file.path
-        for file in want.files
-        if there.get(file.path) is None
-        or there[file.path][0] != file.size
-        or there[file.path] != manifest.files.get(file.path)
-    ]
-    if not wrong:
-        return ()
-    named = ", ".join(wrong[:NAMED]) + (f" and {len(wrong) - NAMED} more" if wrong[NAMED:] else "")
-    return differing(resource, [("files", whole, f"{len(wrong)} missing or changed: {named}")])
+    there = {file.path: file for file in have.files}
+    wrong = []
+    for file in want.files:
+        proven = manifest.files.get(file.path)
+        if (
+            proven is None
+            or (proven.size, proven.digest) != (file.size, file.digest)
+            or not proven.still(there.get(file.path))
+        ):
+            wrong.append(file.path)
+    if wrong:
+        named = ", ".join(wrong[:NAMED])
+        named += f" and {len(wrong) - NAMED} more" if wrong[NAMED:] else ""
+        return differing(resource, [("files", whole, f"{len(wrong)} missing or changed: {named}")])
+    if have.host and have.host not in have.users:
+        # Without it, another box on the same shared folder would take the snapshot for unused.
+        return differing(resource, [(f"used by {have.host}", "registered", "not registered")])
+    return ()
 
 
 def _own_manifest(want: Snapshot, have: SnapshotState, folder: str) -> Manifest:
@@ -77,78 +83,62 @@ def _own_manifest(want: Snapshot, have: SnapshotState, folder: str) -> Manifest:
         found=found,
         why="files of two commits in one folder are a model that nobody released, and a folder "
         "that boxwright did not make may be served by somebody",
-        next_step=f"move it away (mv {folder} {folder}.old) and run again, or set model.under to "
-        "another folder",
+        next_step=f"move it away (mv {folder} {folder}.old) and run again, with "
+        f"model.source={folder}.old to take its files over, or set model.under to another folder",
     )
 
 
-def missing_bytes(want: Snapshot, have: SnapshotState) -> int:
-    """Bytes that a fetch has to write at most."""
-    there = {file.path: file.size for file in have.files}
-    return sum(file.size for file in want.files if there.get(file.path) != file.size)
+def require_loadable(want: Snapshot, have: SnapshotState) -> None:
+    """Refuse a snapshot that is complete and that no engine could load.
 
-
-def require_room(want: Snapshot, actual: Actual, folder: str) -> None:
-    """Refuse a fetch that the file system cannot hold.
+    Index and headers were compared when the files were proven, and the files are the same since.
 
     + want: the listing
-    + actual: the box
-    + folder: where the snapshot goes: its nearest existing parent says which file system that is
-    + raises: PreconditionError with the bytes that are missing
+    + have: the folder
+    + raises: PreconditionError
     """
-    need = missing_bytes(want, actual.snapshot)
-    disk = actual.disk(folder)
-    if need == 0 or isinstance(disk, Unknown):
-        return
-    what = f"{gibibytes(need)} for {want.repo}@{want.commit[:12]} in {folder}"
-    if not disk.writable:
+    manifest = have.manifest
+    if isinstance(manifest, Manifest) and manifest.commit == want.commit and manifest.problem:
         raise PreconditionError(
-            wanted=f"to write {what}",
-            found=f"{disk.parent} cannot be written, not even by root",
-            why="the file system is mounted read-only, or the server maps root to nobody",
-            next_step=f"mount {disk.mounted_on} read-write, or set model.under to another folder",
-        )
-    if not isinstance(disk.available, Unknown) and disk.available < need + MARGIN:
-        raise PreconditionError(
-            wanted=what,
-            found=f"{gibibytes(disk.available)} free on {disk.mounted_on} ({disk.file_system})",
-            why=f"the download would stop {gibibytes(need + MARGIN - disk.available)} before its "
-            "end (1 GiB stays free for others); nothing was touched",
-            next_step=f"free space on {disk.mounted_on}, or set model.under to a folder on a "
-            "larger file system",
+            wanted=f"a snapshot of {want.repo} at {want.commit[:12]} that an engine can load",
+            found=manifest.problem,
+            why="every byte is as its author uploaded it, and the upload is inconsistent: the "
+            "engine would stop while it loads, or serve garbage; the old service still serves",
+            next_step="pin another commit in model.revision (the repository's history or its "
+            "discussions may name one); --data upgrade=true where the author has corrected it",
         )
 
 
 @operation()
 @guarded
-def snapshot(service: Service, want: Snapshot, query: Query, token: str | None = None) -> Commands:
+def snapshot(
+    service: Service,
+    want: Snapshot,
+    query: Query,
+    token: str | None = None,
+    pruned: tuple[str, ...] = (),
+) -> Commands:
     """
-    Fetch a model's snapshot, on the box, by the real Hub client.
+    Fetch a model's snapshot, on the box, in a unit of its own.
 
     + service: whose model it is
-    + want: the listing of the commit
+    + want: the listing of the commit, as far as it is fetched
     + query: what this run reads of the box
     + token: for a gated repository; travels on standard input only
+    + pruned: superseded snapshots that an operation before this one deletes
     """
     folder = service.model.folder(want.commit)
     actual = actual_state(host, query)
     differences = snapshot_differences(want, actual.snapshot, folder)
     show(host, differences)
     if not differences:
+        require_loadable(want, actual.snapshot)
         host.noop(f"snapshot {want.repo}@{want.commit[:12]} is complete")
         return
-    require_room(want, actual, folder)
-    job = {
-        "endpoint": service.model.endpoint,
-        "repo": want.repo,
-        "commit": want.commit,
-        "folder": folder,
-        "files": [file.to_json() for file in want.files],
-        "token": token,
-    }
+    require_room(want, actual, folder, prunable(pruned, want, actual.neighbours))
     yield Step(
-        f"exec runuser -u {shlex.quote(service.user)} -- {run_tool('fetch.py')}",
-        stdin=json.dumps(job),
+        f"exec {run_module('start')}",
+        stdin=json.dumps(fetch_order(service, want, token)),
         stream=True,
         wanted=f"the complete snapshot of {want.repo} at {want.commit[:12]} in {folder}",
         why="an incomplete model crashes the engine or, worse, serves garbage; what was fetched "
@@ -156,7 +146,31 @@ def snapshot(service: Service, want: Snapshot, query: Query, token: str | None =
         next_step="correct what the last line says and run again: only what is missing is fetched. "
         "A gated repository wants HF_TOKEN in the environment of this command",
     )
+    after = actual_state(host, query).snapshot
     settled(
-        snapshot_differences(want, actual_state(host, query).snapshot, folder),
-        f"ls -l {folder} on the box: another program may be writing there",
+        snapshot_differences(want, after, folder),
+        f"ls -l {shlex.quote(folder)} on the box: another program may be writing there",
     )
+    require_loadable(want, after)
+
+
+def fetch_order(service: Service, want: Snapshot, token: str | None) -> dict[str, Any]:
+    """What the program on the box is told (operations/remote/weights/start.py).
+
+    + token: goes beside the job, never into it: the job is kept in a file
+    """
+    model = service.model
+    return {
+        "user": service.user,
+        "token": token,
+        "job": {
+            # The Hub that made the listing is the one that is asked for its files.
+            "endpoint": model.endpoint or os.environ.get("HF_ENDPOINT") or None,
+            "repo": want.repo,
+            "commit": want.commit,
+            "folder": model.folder(want.commit),
+            "files": [file.to_json() for file in want.files],
+            "source": model.source,
+            "caches": list(model.caches),
+        },
+    }

@@ -8,7 +8,14 @@ from typing import Any, ParamSpec
 from weakref import WeakKeyDictionary
 
 from pyinfra import context, logger
-from pyinfra.api import FunctionCommand, Host, OperationError, State, StringCommand
+from pyinfra.api import (
+    FileUploadCommand,
+    FunctionCommand,
+    Host,
+    OperationError,
+    State,
+    StringCommand,
+)
 from pyinfra.api.arguments import ConnectorArguments
 from pyinfra.connectors.util import CommandOutput
 
@@ -18,7 +25,7 @@ from inventory.errors import BoxwrightError, ConvergeError
 from operations.difference import Difference
 
 P = ParamSpec("P")
-Commands = Generator[StringCommand | FunctionCommand, None, None]
+Commands = Generator[StringCommand | FunctionCommand | FileUploadCommand, None, None]
 
 FOUND_LINES = 15
 """Lines of a failed command's output that go into the error: the last ones name the cause."""

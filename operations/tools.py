@@ -20,13 +20,20 @@ from operations.steps import Commands, Step, alone, guarded, settled, show
 REQUIREMENTS = ("huggingface_hub==2.4.0", "tenacity==9.2.1")
 """The versions that the fetcher's behaviour was tested with."""
 
-PROGRAMS = ("fetch.py", "release.py", "wait.py", "chat.py")
+PROGRAMS = ("release.py", "wait.py", "chat.py")
+"""Programs of one file each."""
+
+PACKAGE = "weights"
+"""A package of several small modules, run as ``python -m weights.MODULE``."""
 
 
 @cache
 def programs() -> dict[str, str]:
     """File name -> text of the programs that run on the box."""
-    return {name: files("operations.remote").joinpath(name).read_text() for name in PROGRAMS}
+    root = files("operations.remote")
+    modules = sorted(one.name for one in (root / PACKAGE).iterdir() if one.name.endswith(".py"))
+    names = [*PROGRAMS, *(f"{PACKAGE}/{name}" for name in modules)]
+    return {name: root.joinpath(name).read_text() for name in names}
 
 
 @cache
@@ -90,7 +97,10 @@ _UNPACK = """
 import json, pathlib, sys
 folder = pathlib.Path(sys.argv[1])
 for name, text in json.loads((folder / "programs.json").read_text()).items():
+    (folder / name).parent.mkdir(exist_ok=True)
     (folder / name).write_text(text)
+site, = (folder / "venv/lib").glob("python3*/site-packages")
+(site / "boxwright.pth").write_text(f"{folder}\\n")
 (folder / "programs.json").unlink()
 """
 
@@ -98,6 +108,12 @@ for name, text in json.loads((folder / "programs.json").read_text()).items():
 def source_arguments(wheelhouse: str | None) -> str:
     """pip's arguments for where packages come from, quoted."""
     return f"--no-index --find-links {shlex.quote(wheelhouse)}" if wheelhouse else ""
+
+
+def run_module(module: str, *arguments: str) -> str:
+    """The command line, quoted, that runs a module of the package on the box."""
+    words = [f"{tools_folder()}/venv/bin/python", "-m", f"{PACKAGE}.{module}", *arguments]
+    return " ".join(map(shlex.quote, words))
 
 
 def run_tool(program: str, *arguments: str) -> str:

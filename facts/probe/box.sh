@@ -1,6 +1,7 @@
 # The box itself: privileges, systemd, units, folders, disks, snapshot, engine, listeners.
-# The caller sets UNITS, FOLDERS, DISKS, SNAPSHOT, ENVIRONMENT, TOOLS, ACCOUNT, PACKAGES, HOST, PORT; an
-# empty value skips the section.
+# The caller sets UNITS, FOLDERS, DISKS, SNAPSHOT, CACHES, ENVIRONMENT, TOOLS, ACCOUNT, PACKAGES, HOST,
+# PORT; an empty value skips the section. NEIGHBOURS is not empty where the other snapshots matter even
+# though this one is there.
 
 who() { id -u; id -un; }
 
@@ -41,7 +42,35 @@ account() { getent passwd "$ACCOUNT"; }
 packages() { dpkg-query -W -f '${Package} ${db:Status-Status}\n' $PACKAGES 2>/dev/null; :; }
 
 manifest() { [ -e "$SNAPSHOT" ] || return 3; cat -- "$SNAPSHOT/.boxwright/manifest.json"; }
-files() { [ -d "$SNAPSHOT" ] || return 3; find "$SNAPSHOT/" -path "$SNAPSHOT/.boxwright" -prune -o ! -type d -printf '%y|%s|%T@|%U|%P\n'; }
+files() { [ -d "$SNAPSHOT" ] || return 3; find "$SNAPSHOT/" -path "$SNAPSHOT/.boxwright" -prune -o ! -type d -printf '%y|%s|%T@|%U|%i|%P\n'; }
+# Builtins only: this is part of every run.
+users() {
+  read -r h </proc/sys/kernel/hostname; printf '%s\n' "$h"
+  for u in "$SNAPSHOT"/.boxwright/users/*; do [ ! -e "$u" ] || printf '%s\n' "${u##*/}"; done
+}
+
+# The other snapshots and the unfinished fetches of the repository: links, blocks of 512 bytes, size.
+HOME_OF=${SNAPSHOT%/*}
+beside() {
+  [ -d "$HOME_OF" ] || return 3
+  stat -c 'device|%d' -- "$HOME_OF"
+  find "$HOME_OF/" -mindepth 2 -path "$SNAPSHOT" -prune -o -type f -printf 'file|%n|%b|%s|%P\n'
+}
+proven() { for f in "$HOME_OF"/*/.boxwright/manifest.json; do [ "$f" = "$SNAPSHOT/.boxwright/manifest.json" ] || cat -- "$f" 2>/dev/null; done; :; }
+cached() { for c in $CACHES; do [ ! -d "$c/blobs" ] || find "$c/blobs" -maxdepth 1 -type f -printf '%D|%U|%s|%f\n'; done; :; }
+
+# Who uses a snapshot: units by their files, processes of this box, other boxes by their marks.
+uses() {
+  for s in "$HOME_OF"/*/ "$HOME_OF"/.fetching-*/ "$HOME_OF"/.incoming-*/; do
+    [ -d "$s" ] && [ "$s" != "$SNAPSHOT/" ] || continue
+    s=${s%/}; c=${s##*/}
+    # On standard input, because a pattern among the arguments would find itself in /proc.
+    printf '%s' "$s" | grep -rlsF -f - /etc/systemd/system /run/systemd/system /usr/local/lib/systemd/system | sed "s/^/unit|$c|/"
+    { find /proc/[0-9]*/fd -lname "$s/*" 2>/dev/null; printf '%s' "$s" | grep -lsF -f - /proc/[0-9]*/maps /proc/[0-9]*/cmdline; } |
+      cut -d / -f 3 | sort -u | sed "s/^/process|$c|/"
+    ls -- "$s/.boxwright/users" 2>/dev/null | sed "s/^/box|$c|/"
+  done; :
+}
 
 environment() {
   [ -d "$ENVIRONMENT" ] || return 3
@@ -76,7 +105,12 @@ sec manager manager
 [ -z "$DISKS" ] || sec disks disks
 [ -z "$ACCOUNT" ] || sec account account
 [ -z "$PACKAGES" ] || sec packages packages
-[ -z "$SNAPSHOT" ] || { sec manifest manifest; sec files files; }
+[ -z "$SNAPSHOT" ] || {
+  sec manifest manifest; sec files files; sec users users
+  [ -z "$NEIGHBOURS" ] && [ -e "$SNAPSHOT/.boxwright/manifest.json" ] || {
+    sec beside beside; sec proven proven; sec cached cached; sec uses uses
+  }
+}
 [ -z "$ENVIRONMENT" ] || sec environment environment
 [ -z "$TOOLS" ] || sec tools tools
 [ -z "$PORT" ] || { sec listeners listeners; sec answer answer; }

@@ -1,4 +1,4 @@
-"""A snapshot's folder on the box: its manifest, and the files by name and size."""
+"""A snapshot's folder on the box: its manifest, and the files by name, size, time and inode."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from inventory.base import Frozen, Unknown
 ABSENT = 3
 """box.sh's exit status where the folder does not exist."""
 
+NANOSECONDS = 9
+"""Digits behind the point that a file's time has."""
+
 
 class FileOnDisk(Frozen):
     """One file below the snapshot's folder."""
@@ -20,8 +23,27 @@ class FileOnDisk(Frozen):
     path: str
     size: int
     """Bytes."""
-    modified: float
-    """Seconds since the epoch."""
+    modified_ns: int
+    """Nanoseconds since the epoch."""
+    inode: int
+
+
+class Proven(Frozen):
+    """A file as it was when its digest matched."""
+
+    size: int
+    modified_ns: int
+    inode: int
+    """0 where the file system's numbers do not last."""
+    digest: str
+
+    def still(self, file: FileOnDisk | None) -> bool:
+        """Whether the file on the disk is as it was then."""
+        return (
+            file is not None
+            and (file.size, file.modified_ns) == (self.size, self.modified_ns)
+            and self.inode in {0, file.inode}
+        )
 
 
 class Manifest(Frozen):
@@ -29,8 +51,9 @@ class Manifest(Frozen):
 
     repo: str
     commit: str
-    files: dict[str, tuple[int, float]]
-    """Path -> size in bytes, modification time: as they were when the digest matched."""
+    problem: str
+    """Why an engine could not load the files; empty for no reason."""
+    files: dict[str, Proven]
 
 
 class SnapshotState(Frozen):
@@ -40,43 +63,76 @@ class SnapshotState(Frozen):
     manifest: Manifest | Unknown | None = None
     """None where the folder has none: the fetch did not finish, or somebody else made it."""
     files: tuple[FileOnDisk, ...] = ()
+    host: str = ""
+    """The box's own name."""
+    users: tuple[str, ...] = ()
+    """Names of the boxes that serve it."""
 
 
 def read_snapshot(found: Mapping[str, Section]) -> SnapshotState:
     """The snapshot's folder.
 
-    + found: sections ``manifest`` and ``files``
+    + found: sections ``manifest``, ``files`` and ``users``
     """
     listing = found.get("files", MISSING)
+    host, *users = found.get("users", MISSING).lines or ("",)
     if listing.rc == ABSENT:
-        return SnapshotState(exists=False)
+        return SnapshotState(exists=False, host=host)
     if listing.rc != 0:
-        return SnapshotState(exists=Unknown(unknown=listing.text.strip() or "not read"))
-    files = []
-    for line in listing.lines:
-        match = re.fullmatch(r"f\|([0-9]{1,19})\|([0-9]{1,12}(?:\.[0-9]+)?)\|[0-9]+\|(.+)", line)
-        if match:
-            files.append(
-                FileOnDisk(
-                    path=match.group(3), size=int(match.group(1)), modified=float(match.group(2))
-                )
-            )
+        return SnapshotState(exists=Unknown(unknown=listing.text.strip() or "not read"), host=host)
+    files = [file for file in map(_file, listing.lines) if file is not None]
     files.sort(key=lambda file: file.path)
     return SnapshotState(
-        exists=True, manifest=_manifest(found.get("manifest", MISSING)), files=tuple(files)
+        exists=True,
+        manifest=_manifest(found.get("manifest", MISSING)),
+        files=tuple(files),
+        host=host,
+        users=tuple(users),
+    )
+
+
+def _file(line: str) -> FileOnDisk | None:
+    """A regular file of the listing. A link or a socket is none, whatever its name is."""
+    match = re.fullmatch(
+        r"f\|([0-9]{1,19})\|([0-9]{1,12})(?:\.([0-9]+))?\|[0-9]+\|([0-9]{1,20})\|(.+)", line
+    )
+    if match is None:
+        return None
+    size, seconds, fraction, inode, path = match.groups()
+    # As digits: a float cannot hold a time to the nanosecond.
+    nanoseconds = int((fraction or "0")[:NANOSECONDS].ljust(NANOSECONDS, "0"))
+    return FileOnDisk(
+        path=path,
+        size=int(size),
+        modified_ns=int(seconds) * 10**NANOSECONDS + nanoseconds,
+        inode=int(inode),
     )
 
 
 def _manifest(section: Section) -> Manifest | Unknown | None:
     if section.rc != 0:
         return None
+    return read_manifest(section.text)
+
+
+def read_manifest(text: str) -> Manifest | Unknown:
+    """A manifest, or why it is none.
+
+    + text: content of the file, whatever it is
+    """
     try:
-        content: Any = json.loads(section.text)
+        content: Any = json.loads(text)
         return Manifest(
             repo=str(content["repo"]),
             commit=str(content["commit"]),
+            problem=str(content["problem"]),
             files={
-                str(file["path"]): (int(file["size"]), float(file["modified"]))
+                str(file["path"]): Proven(
+                    size=int(file["size"]),
+                    modified_ns=int(file["modified_ns"]),
+                    inode=int(file["inode"]),
+                    digest=str(file["digest"]),
+                )
                 for file in content["files"]
             },
         )

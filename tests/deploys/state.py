@@ -23,7 +23,8 @@ IDS_AND_TIMES = {
     "invocation",
     "ready_invocation",
     "main_pid",
-    "modified",
+    "modified_ns",
+    "inode",
     "pid",
     "available",
     "free_inodes",
@@ -53,9 +54,6 @@ def probed(box: Box, lab: Lab) -> dict[str, Any]:
     assert isinstance(plain, dict)
     # The lab's boxes share this machine's network: the others' listeners are not this box's.
     plain["listeners"] = [one for one in plain["listeners"] if one["address"] == box.address]
-    manifest = plain["snapshot"]["manifest"]
-    if manifest:
-        manifest["files"] = {path: size for path, (size, _modified) in manifest["files"].items()}
     return plain
 
 

@@ -45,12 +45,18 @@ def test_folders() -> None:
 
 
 class TestSnapshot:
-    FILES = "f|10|1796034498.1234567890|998|config.json\nf|3|1.5|998|sub/a.json\nl|9|1.0|0|link"
+    FILES = (
+        "f|10|1796034498.1234567890|998|71|config.json\nf|3|1.5|998|72|sub/a.json\n"
+        "l|9|1.0|0|73|link\nf|9|1.0|0|74|odd|name with spaces"
+    )
     MANIFEST = json.dumps(
         {
             "repo": "o/n",
             "commit": "a" * 40,
-            "files": [{"path": "config.json", "size": 10, "modified": 1.5, "digest": "x"}],
+            "problem": "",
+            "files": [
+                {"path": "config.json", "size": 10, "modified_ns": 5, "inode": 7, "digest": "x"}
+            ],
         }
     )
 
@@ -64,9 +70,13 @@ class TestSnapshot:
     def test_files_and_manifest(self) -> None:
         state = read_snapshot({**one("files", self.FILES), **one("manifest", self.MANIFEST)})
         assert state.exists is True
-        assert [file.path for file in state.files] == ["config.json", "sub/a.json"]
+        paths = ["config.json", "odd|name with spaces", "sub/a.json"]
+        assert [file.path for file in state.files] == paths
+        assert state.files[0].modified_ns == 1_796_034_498_123_456_789, "to the nanosecond"
+        assert state.files[2].modified_ns == 1_500_000_000
         assert isinstance(state.manifest, Manifest)
-        assert state.manifest.files["config.json"] == (10, 1.5)
+        proven = state.manifest.files["config.json"]
+        assert (proven.size, proven.modified_ns, proven.inode) == (10, 5, 7)
 
     @pytest.mark.parametrize("text", ["{", "[]", "null", '{"repo": 1}', '{"files": 3}', "[" * 9999])
     def test_a_damaged_manifest_is_neither_there_nor_absent(self, text: str) -> None:

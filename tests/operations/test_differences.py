@@ -1,7 +1,6 @@
 """What is different is found, and nothing else: each concern, case by case."""
 
 import hashlib
-import json
 
 import pytest
 from hypothesis import given
@@ -13,14 +12,12 @@ from facts.reading.engines import EngineState
 from inventory.catalogue import KIMI_K25, MINIMAX_M25
 from inventory.engine import Vllm
 from inventory.errors import ConflictError, PreconditionError
-from inventory.snapshot import Snapshot, SnapshotFile
 from operations.difference import Difference, differing
 from operations.engine import engine_differences, engine_script
 from operations.host import ground_differences
 from operations.readiness import readiness_differences
 from operations.retire import retire_differences
 from operations.service import require_port, service_differences
-from operations.snapshot import missing_bytes, require_room, snapshot_differences
 from operations.unit import unified, unit_differences
 from tests.operations.boxes import absent, box, unit
 
@@ -82,111 +79,6 @@ class TestGround:
 
     def test_packages_that_could_not_be_read_are_not_installed_again(self) -> None:
         assert ground_differences(MINIMAX_M25, self.box(packages=("dpkg: not found", 127))) == ()
-
-
-class TestSnapshot:
-    WANT = Snapshot(
-        repo="o/n",
-        revision="main",
-        commit="a" * 40,
-        files=(
-            SnapshotFile(path="config.json", size=10, digest="git-sha1:" + "0" * 40),
-            SnapshotFile(
-                path="model-00000-of-00003.safetensors", size=1 << 31, digest="sha256:" + "1" * 64
-            ),
-        ),
-    )
-    FOLDER = "/shared/models/o/n/" + "a" * 40
-
-    def manifest(self, commit: str = "a" * 40, repo: str = "o/n") -> str:
-        files = [{**file.to_json(), "modified": 5.0} for file in self.WANT.files]
-        return json.dumps({"repo": repo, "commit": commit, "files": files})
-
-    def files(self, modified: str = "5.0000000000", size: int = 1 << 31) -> str:
-        return (
-            f"f|10|5.0000000000|998|config.json\n"
-            f"f|{size}|{modified}|998|model-00000-of-00003.safetensors"
-        )
-
-    def differences(self, actual: Actual) -> tuple[Difference, ...]:
-        return snapshot_differences(self.WANT, actual.snapshot, self.FOLDER)
-
-    def test_absent(self) -> None:
-        (found,) = self.differences(box(files=("", 3)))
-        assert (found.want, found.have) == ("2 files, 2.0 GiB", "absent")
-
-    def test_complete(self) -> None:
-        assert self.differences(box(files=self.files(), manifest=self.manifest())) == ()
-
-    def test_extra_files_are_no_difference(self) -> None:
-        listing = self.files() + "\nf|1|9.0|0|model-00009-of-00003.safetensors"
-        assert self.differences(box(files=listing, manifest=self.manifest())) == ()
-
-    @pytest.mark.parametrize(
-        "listing",
-        [
-            "f|10|5.0|998|config.json",
-            "f|10|5.0|998|config.json\nf|7|5.0|998|model-00000-of-00003.safetensors",
-            f"f|10|5.0|998|config.json\nf|{1 << 31}|6.0|998|model-00000-of-00003.safetensors",
-            f"f|10|5.0|998|config.json\nl|{1 << 31}|5.0|998|model-00000-of-00003.safetensors",
-        ],
-        ids=["missing", "other size", "touched", "a link"],
-    )
-    def test_a_shard_that_is_not_as_it_was_is_named(self, listing: str) -> None:
-        (found,) = self.differences(box(files=listing, manifest=self.manifest()))
-        assert found.have == "1 missing or changed: model-00000-of-00003.safetensors"
-
-    @pytest.mark.parametrize(
-        ("manifest", "found"),
-        [
-            ((None, "b" * 40), "the snapshot of o/n at bbbbbbbbbbbb"),
-            (("x/y", "a" * 40), "the snapshot of x/y"),
-        ],
-    )
-    def test_a_folder_of_another_commit_is_refused(
-        self, manifest: tuple[str | None, str], found: str
-    ) -> None:
-        repo, commit = manifest
-        actual = box(files=self.files(), manifest=self.manifest(commit, repo or "o/n"))
-        with pytest.raises(ConflictError) as caught:
-            self.differences(actual)
-        assert found in caught.value.found
-        assert self.FOLDER in caught.value.next_step
-
-    def test_a_folder_without_a_manifest_is_refused(self) -> None:
-        with pytest.raises(ConflictError, match="without boxwright's manifest"):
-            self.differences(box(files=self.files(), manifest=("", 1)))
-
-    def test_room_is_what_is_missing_and_not_what_is_there(self) -> None:
-        assert missing_bytes(self.WANT, box(files=("", 3)).snapshot) == self.WANT.size
-        assert missing_bytes(self.WANT, box(files=self.files()).snapshot) == 0
-        assert missing_bytes(self.WANT, box(files=self.files(size=5)).snapshot) == 1 << 31
-
-    @pytest.mark.parametrize("free", [0, (2 << 30) + 10, (3 << 30) + 9])
-    def test_too_little_room_is_refused_in_bytes(self, free: int) -> None:
-        actual = box(files=("", 3), disks=f"{self.FOLDER}|/shared|rw|{free} 1 1 xfs /shared")
-        with pytest.raises(PreconditionError) as caught:
-            require_room(self.WANT, actual, self.FOLDER)
-        assert "/shared (xfs)" in caught.value.found
-        assert "2.0 GiB" in caught.value.wanted
-
-    def test_enough_room(self) -> None:
-        free = (3 << 30) + 10
-        actual = box(files=("", 3), disks=f"{self.FOLDER}|/shared|rw|{free} 1 1 xfs /shared")
-        require_room(self.WANT, actual, self.FOLDER)
-
-    def test_a_read_only_file_system_is_refused(self) -> None:
-        actual = box(files=("", 3), disks=f"{self.FOLDER}|/shared|ro|{1 << 50} 1 1 nfs4 /shared")
-        with pytest.raises(PreconditionError, match="cannot be written"):
-            require_room(self.WANT, actual, self.FOLDER)
-
-    def test_a_complete_snapshot_needs_no_room(self) -> None:
-        actual = box(
-            files=self.files(),
-            manifest=self.manifest(),
-            disks=f"{self.FOLDER}|/shared|ro|0 1 1 nfs4 /shared",
-        )
-        require_room(self.WANT, actual, self.FOLDER)
 
 
 class TestEngine:

@@ -2,8 +2,8 @@
 
 import json
 import os
+import socket
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,13 @@ import pytest
 from inventory.errors import DesiredStateError, HubError
 from inventory.service import Model
 from inventory.snapshot import Snapshot
+from operations import resolve as resolving
 from operations.resolve import locked_snapshot
 from tests.lab.hub import Fault, Hub, chosen, write_model
+from tests.operations.fetching import FETCH, PROJECT, REPO, clean_environment
 
 pytestmark = pytest.mark.lab
 
-PROGRAM = Path(__file__).parents[2] / "operations" / "remote" / "fetch.py"
-REPO = "lab/tiny"
 SHARDS = 3
 
 
@@ -47,15 +47,15 @@ def job(hub: Hub, snapshot: Snapshot, target: Path, token: str | None = None) ->
 
 
 def fetch(work: dict[str, Any], timeout: float = 50) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
     return subprocess.run(
-        [sys.executable, "-B", str(PROGRAM)],
+        FETCH,
+        cwd=PROJECT,
         input=json.dumps(work),
         capture_output=True,
         text=True,
         check=False,
         timeout=timeout,
-        env=environment,
+        env=clean_environment(),
     )
 
 
@@ -68,9 +68,7 @@ def same(target: Path, source: Path, snapshot: Snapshot) -> bool:
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:
-    folder = tmp_path / "models" / REPO / "commit"
-    folder.parent.mkdir(parents=True)
-    return folder
+    return tmp_path / "models" / REPO / ("c" * 40)
 
 
 def test_a_snapshot_arrives_whole_with_its_manifest_and_nothing_else(
@@ -81,7 +79,9 @@ def test_a_snapshot_arrives_whole_with_its_manifest_and_nothing_else(
     assert done.returncode == 0, done.stderr
     assert same(target, tmp_path / "hub" / REPO, snapshot)
     left = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
-    assert left == {file.path for file in snapshot.files} | {".boxwright/manifest.json"}
+    known = {".boxwright/manifest.json", f".boxwright/users/{socket.gethostname()}"}
+    assert left == {file.path for file in snapshot.files} | known
+    assert [path.name for path in target.parent.iterdir()] == [target.name]
     manifest = json.loads((target / ".boxwright/manifest.json").read_text())
     assert manifest["commit"] == snapshot.commit
     assert len(chosen(hub.requests(), where="cdn", method="GET")) == SHARDS
@@ -167,27 +167,6 @@ def test_a_damaged_file_is_proven_again_and_replaced(
     assert refetched == (0 if damage == "touched" else 1)
 
 
-def test_a_killed_fetch_is_taken_up_where_it_was(hub: Hub, tmp_path: Path, target: Path) -> None:
-    snapshot = resolve(hub, tmp_path)
-    work = job(hub, snapshot, target)
-    hub.configure(throttle=1_500_000)
-    with subprocess.Popen(
-        [sys.executable, "-B", str(PROGRAM)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as running:
-        assert running.stdin
-        assert running.stdout
-        running.stdin.write(json.dumps(work).encode())
-        running.stdin.close()
-        running.stdout.readline()
-        with pytest.raises(subprocess.TimeoutExpired):
-            running.wait(2)
-        running.kill()
-    assert not target.exists()
-    hub.configure(throttle=0)
-    assert fetch(work).returncode == 0
-    assert same(target, tmp_path / "hub" / REPO, snapshot)
-
-
 def test_a_gated_repository_wants_its_token_and_keeps_it(
     hub: Hub, tmp_path: Path, target: Path
 ) -> None:
@@ -259,6 +238,18 @@ class TestResolve:
         hub.inject(Fault("html", where="hub", times=0))
         with pytest.raises(HubError, match="no usable answer"):
             resolve(hub, tmp_path)
+
+    def test_a_listing_that_hangs_ends(
+        self, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(resolving, "ANSWER_SECONDS", 0.4)
+        monkeypatch.setattr(resolving, "LISTING_SECONDS", 0.8)
+        hub.inject(Fault("hang", "hub", "tree", times=0))
+        with pytest.raises(HubError, match="no whole listing within"):
+            resolve(hub, tmp_path)
+        assert not (tmp_path / "locks").exists()
+        hub.clear_faults()
+        assert resolve(hub, tmp_path).files
 
     def test_a_damaged_lock_is_not_papered_over(self, hub: Hub, tmp_path: Path) -> None:
         resolve(hub, tmp_path)

@@ -1,0 +1,104 @@
+"""A snapshot from the controller's disk, for a box that reaches neither a Hub nor a mirror.
+
+The files are uploaded beside the snapshot and then taken in by the fetcher as any others: hashed
+against the lock, placed once they are proven. A file that is there with its size is not sent again.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from functools import partial
+from pathlib import Path
+
+from pyinfra import host
+from pyinfra.api import FileUploadCommand, operation
+
+from facts.box import actual_state
+from facts.query import Query
+from facts.reading.neighbours import INCOMING, Neighbours
+from inventory.errors import DesiredStateError
+from inventory.service import Service
+from inventory.snapshot import Snapshot, SnapshotFile
+from operations.room import require_room
+from operations.snapshot import fetch_order, require_loadable, snapshot_differences
+from operations.steps import Commands, Step, guarded, settled, show
+from operations.tools import run_module
+
+
+def to_send(want: Snapshot, folder: Path, beside: Neighbours) -> tuple[SnapshotFile, ...]:
+    """The files that the box lacks.
+
+    + want: the listing
+    + folder: on this machine; holds the files by their paths
+    + beside: what an interrupted run has sent already
+    + raises: DesiredStateError where the folder is not the snapshot
+    """
+    missing = tuple(
+        file
+        for file in want.files
+        if file.digest not in beside.proven
+        and beside.staged.get(f"{want.commit}/{file.path}", (-1, 0))[0] != file.size
+    )
+    for file in missing:
+        path = folder / file.path
+        size = path.stat().st_size if path.is_file() else None
+        if size != file.size:
+            raise DesiredStateError(
+                wanted=f"the files of {want.repo} at {want.commit[:12]} in {folder}",
+                found=f"{file.path} with {size} bytes where {file.size} are listed"
+                if size is not None
+                else f"no {file.path}",
+                why="the box would refuse it after hours of sending; nothing was touched",
+                next_step=f"hf download {want.repo} --revision {want.commit} --local-dir {folder} "
+                "on a machine that reaches the Hub, and copy that folder here",
+            )
+    return missing
+
+
+@operation()
+@guarded
+def pushed(service: Service, want: Snapshot, query: Query, source: str) -> Commands:
+    """
+    Bring a snapshot from a folder of this machine to the box.
+
+    + service: whose model it is
+    + want: the listing of the commit, as far as it is fetched
+    + query: what this run reads of the box
+    + source: folder on this machine
+    """
+    folder = service.model.folder(want.commit)
+    actual = actual_state(host, query)
+    differences = snapshot_differences(want, actual.snapshot, folder)
+    show(host, differences)
+    if not differences:
+        require_loadable(want, actual.snapshot)
+        host.noop(f"snapshot {want.repo}@{want.commit[:12]} is complete")
+        return
+    require_room(want, actual, folder)
+    incoming = f"{service.model.home}/{INCOMING}{want.commit}"
+    files = to_send(want, Path(source), actual.neighbours)
+    parents = sorted({incoming, *(str(Path(incoming, file.path).parent) for file in files)})
+    step = partial(
+        Step,
+        wanted=f"the snapshot of {want.repo} at {want.commit[:12]} from {source}",
+        why="what was sent so far is kept; the old service still serves",
+        next_step="correct what the last line says and run again: only the rest is sent",
+    )
+    # Uploads are the login user's, whom sudo names.
+    folders = " ".join(map(shlex.quote, parents))
+    yield step(f'install -d -m 755 -o "${{SUDO_USER:-$(id -un)}}" {folders}')
+    for file in files:
+        yield FileUploadCommand(str(Path(source, file.path)), f"{incoming}/{file.path}")
+    order = fetch_order(service, want, None)
+    order["job"] = {**order["job"], "source": incoming, "take": True}
+    owner = shlex.quote(f"{service.user}:")
+    quoted = shlex.quote(incoming)
+    yield step(
+        f"chown -R {owner} {quoted} && {run_module('start')} && rm -rf -- {quoted}",
+        stdin=json.dumps(order),
+        stream=True,
+    )
+    after = actual_state(host, query).snapshot
+    settled(snapshot_differences(want, after, folder), f"ls -l {shlex.quote(folder)} on the box")
+    require_loadable(want, after)

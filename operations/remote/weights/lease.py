@@ -1,0 +1,176 @@
+"""The lease: of all boxes and processes on one shared folder, one fetches and the others wait.
+
+Not flock: on network file systems it fails (ENOLCK), or lets everybody in. A file made with O_EXCL
+holds the name of who fetches; its modification time is the heartbeat. Whoever waits compares two
+looks by its own clock: the clocks of two machines are never compared.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import socket
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from .errors import LostLeaseError
+from .job import Limits
+
+
+class Lease:
+    """A claim on one folder.
+
+    + path: the lease's file, on the shared file system
+    + limits: how often it beats, and when it is dead
+    """
+
+    def __init__(self, path: Path, limits: Limits) -> None:
+        self.path = path
+        self.limits = limits
+        self.owner = {**identity(), "nonce": secrets.token_hex(8)}
+        self.leader = "nobody"
+        self._descriptor: int | None = None
+        self._lost = threading.Event()
+        self._ended = threading.Event()
+        self._beating: threading.Thread | None = None
+        self._seen: tuple[object, float] = (None, 0.0)
+
+    def take(self) -> bool:
+        """Try to become the one that fetches. Never waits.
+
+        + raises: OSError where the folder takes no file
+        """
+        flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+        for _ in range(2):
+            try:
+                descriptor = os.open(self.path, flags, 0o644)
+            except FileExistsError:
+                if not self._bury():
+                    return False
+                continue
+            os.write(descriptor, json.dumps(self.owner).encode())
+            # The server's clock, by its own hand: utime without a time.
+            self._descriptor = descriptor
+            self._beating = threading.Thread(target=self._beat, name="lease", daemon=True)
+            self._beating.start()
+            return True
+        return False
+
+    def keep(self) -> None:
+        """Go on only while the lease is this one's.
+
+        + raises: LostLeaseError where it is another's by now
+        """
+        if self._lost.is_set() or not self._is_mine():
+            self._lost.set()
+            raise LostLeaseError(
+                "another box took this fetch over, because this one gave no sign of life for "
+                f"{self.limits.dead:.0f} s: nothing more is written here"
+            )
+
+    def release(self) -> None:
+        """Let another one take it."""
+        self._ended.set()
+        if self._beating is not None:
+            self._beating.join()
+        if self._descriptor is not None:
+            if self._is_mine():
+                with contextlib.suppress(OSError):
+                    self.path.unlink()
+            os.close(self._descriptor)
+            self._descriptor = None
+
+    def _is_mine(self) -> bool:
+        try:
+            return bool(json.loads(self.path.read_text())["nonce"] == self.owner["nonce"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return False
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self.limits.beat):
+            try:
+                # By the open file: should the name be another's by now, its time stays.
+                os.utime(self._descriptor or -1)
+                self.keep()
+            except LostLeaseError:
+                return
+            except OSError:
+                continue
+
+    def _bury(self) -> bool:
+        """Remove the lease that is there, if its holder is dead."""
+        # Opening makes a network file system ask its server: a bare stat may come from a cache.
+        try:
+            with self.path.open() as stream:
+                beat = os.fstat(stream.fileno()).st_mtime_ns
+                text = stream.read()
+        except FileNotFoundError:
+            return True
+        try:
+            owner: dict[str, Any] = dict(json.loads(text))
+        except (ValueError, TypeError):
+            owner = {}
+        self.leader = str(owner.get("host", "an unknown box"))
+        sign = (text, beat)
+        if sign != self._seen[0]:
+            self._seen = (sign, time.monotonic())
+        silent = time.monotonic() - self._seen[1]
+        if not gone(owner) and silent < self.limits.dead:
+            return False
+        grave = self.path.with_name(f"{self.path.name}.{self.owner['nonce']}")
+        try:
+            self.path.rename(grave)
+        except FileNotFoundError:
+            return True
+        buried = grave.read_text()
+        if buried != text:
+            # Somebody else buried it first, and this is the new holder's: give it back.
+            with contextlib.suppress(FileExistsError):
+                os.link(grave, self.path)
+        grave.unlink()
+        return buried == text
+
+
+def identity() -> dict[str, Any]:
+    """Who this process is, among all machines and containers."""
+    return {
+        "host": socket.gethostname(),
+        "boot": _boot(),
+        "pid": os.getpid(),
+        "born": _born(os.getpid()),
+    }
+
+
+def gone(owner: dict[str, Any]) -> bool:
+    """Whether a holder is certainly dead: it was on this machine, and its process is not there.
+
+    + owner: what :func:`identity` said of it
+    """
+    if owner.get("boot") != _boot():
+        return False
+    pid = owner.get("pid")
+    return isinstance(pid, int) and _born(pid) != owner.get("born")
+
+
+def _boot() -> str:
+    """This boot of this machine, and within it this container's numbering of processes."""
+    parts = []
+    for path in ("/etc/machine-id", "/proc/sys/kernel/random/boot_id"):
+        with contextlib.suppress(OSError):
+            parts.append(Path(path).read_text().strip())
+    with contextlib.suppress(OSError):
+        parts.append(str(Path("/proc/self/ns/pid").readlink()))
+    return " ".join(parts)
+
+
+def _born(pid: int) -> str:
+    """When a process started, in clock ticks since the boot; empty for one that is not there."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return ""
+    return text.rpartition(")")[2].split()[19]

@@ -1,0 +1,81 @@
+"""Room for everything, before the first byte: counted, and then reserved where that is possible.
+
+Counting knows nothing of quotas and of what others write meanwhile. Reserving asks the file system
+itself: it gives the blocks or refuses them, and no download ends half-way for want of space.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import errno
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from .errors import FetchError
+from .job import File, Job
+
+KEEP_SIZE = 1
+"""fallocate's mode that takes blocks and leaves the file's length: the length is what arrived."""
+
+GIB = 1 << 30
+UNABLE = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+
+
+def require_room(job: Job, missing: Sequence[File]) -> None:
+    """Refuse what the file system cannot hold, and reserve what it can.
+
+    + missing: files to download
+    + raises: FetchError with the bytes that are missing; OSError of the file system (quota)
+    """
+    job.parts.mkdir(parents=True, exist_ok=True)
+    need = 0
+    for file in missing:
+        with contextlib.suppress(FileNotFoundError):
+            found = job.part(file).stat()
+            need -= min(found.st_blocks * 512, file.size)
+        sent = job.take and job.source is not None and (job.source / file.path).is_file()
+        need += 0 if sent else file.size
+    free = os.statvfs(job.parts)
+    available = free.f_bavail * free.f_frsize
+    # Some network mounts report no free bytes at all: there only the writing itself can tell.
+    if 0 < available < need:
+        raise FetchError(
+            f"{need / GIB:.2f} GiB are missing and {available / GIB:.2f} GiB are free on the file "
+            f"system of {job.home}: free {(need - available) / GIB:.2f} GiB there, or set "
+            "model.under to another one; nothing was fetched"
+        )
+    made = []
+    try:
+        for file in () if job.take else missing:
+            part = job.part(file)
+            if not part.exists():
+                made.append(part)
+            if not _reserve(part, file.size):
+                return
+    except OSError as error:
+        for part in made:
+            with contextlib.suppress(OSError):
+                part.unlink()
+        error.filename = str(job.home)
+        raise
+
+
+def _reserve(path: Path, size: int) -> bool:
+    """Take the blocks of a file. False where the file system cannot."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    try:
+        if size == 0 or _fallocate is None:
+            return True
+        if _fallocate(descriptor, KEEP_SIZE, ctypes.c_int64(0), ctypes.c_int64(size)) == 0:
+            return True
+        code = ctypes.get_errno()
+        if code in UNABLE:
+            return False
+        raise OSError(code, os.strerror(code), str(path))
+    finally:
+        os.close(descriptor)
+
+
+_fallocate = getattr(ctypes.CDLL(None, use_errno=True), "fallocate", None)

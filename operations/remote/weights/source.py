@@ -1,0 +1,211 @@
+"""Where bytes come from: a Hub, by ranges over plain HTTP, or a folder on the box.
+
+The client's own download function keeps nothing across processes and hashes nothing, so that the
+body is read here. Addresses, headers, errors and the connection pool are huggingface_hub's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+from urllib.parse import urljoin, urlsplit
+
+import httpx2
+from huggingface_hub import get_hf_file_metadata, get_session, hf_hub_url
+from huggingface_hub.utils._headers import build_hf_headers
+from huggingface_hub.utils._http import hf_raise_for_status
+
+from .digest import CHUNK
+from .errors import CorruptError, FetchError, OneFileError, PortalError, StalledError
+from .job import File, Job
+
+PARTIAL = 206
+NOT_SATISFIABLE = 416
+LONGEST_RANGE = 16 << 30
+"""Bytes in one request: content networks refuse single answers of more than some tens of GB."""
+
+
+class Source(Protocol):
+    """Something that has the files."""
+
+    @property
+    def name(self) -> str:
+        """In the operator's words."""
+
+    @property
+    def url(self) -> str:
+        """Its address; empty for one that is not asked over a network."""
+
+    def read(self, file: File, start: int) -> contextlib.AbstractContextManager[Body]:
+        """Open a file.
+
+        + start: the byte to begin with; the body may begin earlier
+        """
+
+
+class Body:
+    """Bytes of a file on their way.
+
+    + start: the position of the first byte: where it was asked for, or 0
+    + end: the position behind the last byte that was asked for
+    + chunks: the bytes; fewer than that where the answer was short
+    """
+
+    def __init__(self, start: int, end: int, chunks: Iterator[bytes]) -> None:
+        self.start = start
+        self.end = end
+        self.chunks = chunks
+
+
+class HubSource:
+    """The Hub, or a mirror of it.
+
+    The token goes to the Hub's own origin and to no other: storage has signed addresses, and
+    refuses or records what else it is sent.
+    """
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.limits = job.limits
+        # get_session's client has no timeout of its own.
+        self.timeout = httpx2.Timeout(job.limits.silence)
+
+    @property
+    def url(self) -> str:
+        """The Hub's own address."""
+        return hf_hub_url(self.job.repo, "x", endpoint=self.job.endpoint)
+
+    @property
+    def name(self) -> str:
+        """The Hub's host."""
+        return urlsplit(self.url).netloc
+
+    @contextlib.contextmanager
+    def read(self, file: File, start: int) -> Iterator[Body]:
+        """Ask the Hub where the file is, and open it there."""
+        address = hf_hub_url(
+            self.job.repo, file.path, revision=self.job.commit, endpoint=self.job.endpoint
+        )
+        location = self._locate(address, file)
+        end = min(file.size, start + LONGEST_RANGE)
+        token = self.job.token if _same(address, location) else None
+        headers = build_hf_headers(token=token or False)
+        headers["Accept-Encoding"] = "identity"
+        if start > 0 or end < file.size:
+            headers["Range"] = f"bytes={start}-{end - 1}"
+        with get_session().stream(
+            "GET", location, headers=headers, timeout=self.timeout, follow_redirects=True
+        ) as response:
+            if response.status_code == NOT_SATISFIABLE:
+                raise CorruptError(f"{file.path}: storage has less than {start} bytes of it")
+            if response.is_error:
+                response.read()
+            hf_raise_for_status(response)
+            begin = self._begin(response, file, start)
+            whole = response.status_code != PARTIAL
+            yield Body(begin, file.size if whole else end, self._chunks(response, file))
+
+    def _locate(self, address: str, file: File) -> str:
+        """Where the file's bytes are, after a look at what the Hub says of them."""
+        metadata = get_hf_file_metadata(
+            address,
+            token=self.job.token or False,
+            timeout=self.limits.silence,
+            endpoint=self.job.endpoint,
+        )
+        if metadata.commit_hash is None:
+            raise FetchError(
+                f"{self.name} answers, but not as a Hub does (no X-Repo-Commit header): a captive "
+                "portal or a proxy stands in between, or the endpoint is wrong; open it in a "
+                "browser on the box's network, or correct model.endpoint"
+            )
+        if metadata.size is not None and metadata.size != file.size:
+            raise OneFileError(
+                f"{file.path}: {self.name} has {metadata.size} bytes where {file.size} are listed: "
+                "the mirror is of another commit, or damaged"
+            )
+        return urljoin(address, metadata.location)
+
+    def _begin(self, response: httpx2.Response, file: File, start: int) -> int:
+        """The position of the answer's first byte; refuses an answer that is not the file."""
+        kind = response.headers.get("Content-Type", "")
+        length = response.headers.get("Content-Length", "")
+        if (
+            response.status_code != PARTIAL
+            and kind.startswith("text/html")
+            and length != str(file.size)
+        ):
+            raise PortalError(
+                f"{file.path}: {response.url.host} sends a web page in place of the file: a "
+                "captive portal or a proxy stands in between"
+            )
+        if response.status_code != PARTIAL:
+            return 0
+        unit, _, span = response.headers.get("Content-Range", "").partition(" ")
+        first = span.partition("-")[0]
+        if unit != "bytes" or first != str(start):
+            raise CorruptError(f"{file.path}: {response.url.host} sends another range")
+        return start
+
+    def _chunks(self, response: httpx2.Response, file: File) -> Iterator[bytes]:
+        """The body, watched: too slow counts as silent.
+
+        huggingface_hub's timeout is between two reads only: 100 bytes a second pass it for ever.
+        """
+        encoded = response.headers.get("Content-Encoding", "identity") != "identity"
+        seen, since = 0, time.monotonic()
+        for chunk in response.iter_bytes() if encoded else response.iter_raw():
+            yield chunk
+            seen += len(chunk)
+            now = time.monotonic()
+            if now - since >= self.limits.window:
+                if seen < self.limits.floor * (now - since):
+                    raise StalledError(
+                        f"{file.path}: {seen / (now - since) / 1000:.1f} kB/s over "
+                        f"{now - since:.0f} s: the connection is given up"
+                    )
+                seen, since = 0, now
+
+
+class FolderSource:
+    """A folder that holds the files by their paths: a disk that was carried in, a network mount."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.url = ""
+        self.name = str(folder)
+
+    @contextlib.contextmanager
+    def read(self, file: File, start: int) -> Iterator[Body]:
+        """Open the file."""
+        path = self.folder / file.path
+        try:
+            size = path.stat().st_size
+        except FileNotFoundError:
+            raise OneFileError(f"{file.path} is not in {self.folder}") from None
+        if size != file.size:
+            raise OneFileError(
+                f"{path} has {size} bytes where {file.size} are listed: it is of another commit, "
+                "or was not copied to its end"
+            )
+        with path.open("rb", buffering=0) as stream:
+            stream.seek(start)
+            yield Body(start, file.size, iter(lambda: stream.read(CHUNK), b""))
+
+
+def source_of(job: Job) -> Source:
+    """Where a job's files come from."""
+    if job.source is None:
+        return HubSource(job)
+    if not job.source.is_dir():
+        raise FetchError(f"{job.source} is no folder on this box: correct model.source")
+    return FolderSource(job.source)
+
+
+def _same(one: str, other: str) -> bool:
+    """Whether two addresses have one origin."""
+    first, second = urlsplit(one), urlsplit(other)
+    return (first.scheme, first.netloc.lower()) == (second.scheme, second.netloc.lower())

@@ -1,0 +1,165 @@
+"""Start a fetch as a systemd unit of its own, or join the one that runs, and say how it goes.
+
+Runs as root on the box, by hand too::
+
+    python -m weights.start < order.json
+
+The order on standard input: ``job`` (see ``job.py``; without a token), ``token`` (or null) and
+``user``. The fetch outlives the connection that started it. The token lies in a file that only root
+reads, reaches the fetch as a credential, and is removed when the fetch ends; no argument, no
+environment, no log and no unit property holds it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from .job import MANIFEST
+from .progress import HUNG
+
+RUN = Path("/run/boxwright")
+POLL = 0.3
+PASSED_ON = (
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "ALL_PROXY",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "REQUESTS_CA_BUNDLE",
+    "HF_ENDPOINT",
+    "HF_HOME",
+    "HF_HUB_CACHE",
+)
+"""Variables of a login on the box that decide how the Hub is reached: a unit inherits none."""
+
+LAST_LINES = 3
+
+
+def unit_name(folder: str) -> str:
+    """One unit for one folder: whoever wants the same snapshot finds the same unit."""
+    return f"boxwright-fetch-{hashlib.sha256(folder.encode()).hexdigest()[:12]}.service"
+
+
+def properties(unit: str) -> dict[str, str]:
+    """What systemd says of the unit."""
+    shown = subprocess.run(
+        ["systemctl", "show", "-p", "LoadState,ActiveState,Result,ExecMainStatus", "--", unit],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line)
+
+
+def is_running(state: Mapping[str, str]) -> bool:
+    """Whether the fetch is under way, also between two starts."""
+    return state.get("ActiveState") in {"active", "activating", "deactivating", "reloading"}
+
+
+def start(order: Mapping[str, Any], unit: str, place: Path) -> bool:
+    """Start the unit. False where another one started it in the same moment.
+
+    + place: folder under /run for the order, the token and the log
+    """
+    subprocess.run(["systemctl", "reset-failed", unit], capture_output=True, check=False)
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    (place / "job.json").write_text(json.dumps(order["job"]))
+    (place / "environment").write_text("".join(environment_lines()))
+    _private(place / "token", str(order.get("token") or ""))
+    package = __spec__.parent if __spec__ else "weights"
+    wanted = {
+        "User": order["user"],
+        "Type": "exec",
+        "UMask": "0022",
+        "StandardInput": f"file:{place}/job.json",
+        "StandardOutput": f"append:{place}/log",
+        "StandardError": f"append:{place}/log",
+        "LoadCredential": f"token:{place}/token",
+        "EnvironmentFile": f"{place}/environment",
+        "WorkingDirectory": str(Path(__file__).resolve().parents[1]),
+        # A hung fetch ends itself with this status; the credential has to be there again then.
+        "RestartForceExitStatus": str(HUNG),
+        "RestartSec": "5",
+        "ExecStopPost": f'+/bin/sh -c \'[ "$EXIT_STATUS" = {HUNG} ] || rm -f {place}/token '
+        f"{place}/environment'",
+        "NoNewPrivileges": "yes",
+        "PrivateTmp": "yes",
+        "ProtectSystem": "full",
+        "Nice": "5",
+        "TimeoutStopSec": "10",
+    }
+    command = ["systemd-run", "--quiet", "--no-block", f"--unit={unit}"]
+    command.append(f"--description=fetch of {order['job']['folder']}; its log: {place}/log")
+    command += [f"--property={name}={value}" for name, value in wanted.items()]
+    command += [sys.executable, "-m", f"{package}.fetch"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0 and not is_running(properties(unit)):
+        raise OSError(f"systemd-run: {done.stderr.strip()}")
+    return done.returncode == 0
+
+
+def environment_lines() -> Iterator[str]:
+    """Lines of an EnvironmentFile, quoted as systemd reads them."""
+    for name, value in sorted(os.environ.items()):
+        if name.upper() in PASSED_ON and "\n" not in value:
+            quoted = value.replace("\\", "\\\\").replace('"', '\\"')
+            yield f'{name}="{quoted}"\n'
+
+
+def follow(unit: str, log: Path, joined: bool) -> dict[str, str]:
+    """Print the unit's log as it grows, until the unit has ended.
+
+    + joined: the fetch ran already: only its last line is of interest, and what follows
+    + returns: what systemd says of the ended unit
+    """
+    position = 0
+    while True:
+        state = properties(unit)
+        if log.exists():
+            with log.open(errors="replace") as stream:
+                stream.seek(position)
+                lines = stream.readlines()
+                position = stream.tell()
+            for line in lines[-1:] if joined else lines:
+                print(line, end="", flush=True)
+            joined = False
+        if not is_running(state):
+            return state
+        time.sleep(POLL)
+
+
+def _private(path: Path, text: str) -> None:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(text)
+
+
+def main() -> int:
+    """Read the order; start or join; follow to the end."""
+    order = json.load(sys.stdin)
+    folder = str(order["job"]["folder"])
+    unit = unit_name(folder)
+    place = RUN / unit.removesuffix(".service")
+    joined = is_running(properties(unit)) or not start(order, unit, place)
+    if joined:
+        print(f"fetch: {unit} runs already: joining it", flush=True)
+    state = follow(unit, place / "log", joined)
+    if state.get("Result", "success") == "success" and (Path(folder) / MANIFEST).exists():
+        return 0
+    print(f"fetch: {unit} ended: {state.get('Result')}; its log: {place}/log", flush=True)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

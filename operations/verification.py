@@ -1,0 +1,159 @@
+"""Hashing every byte again: when asked, and on a schedule where the desired state says one.
+
+Off by default: reading hundreds of gigabytes beside a service that loads or streams costs it disk
+time. What is found wrong is struck out of the manifest, and the next run fetches it again.
+"""
+
+from __future__ import annotations
+
+import shlex
+
+from pyinfra import host
+from pyinfra.api import operation
+
+from facts.actual import Actual
+from facts.box import actual_state
+from facts.query import Query, verify_units
+from inventory.base import Unknown
+from inventory.service import Service
+from inventory.snapshot import Snapshot
+from operations.difference import Difference, differing
+from operations.steps import Commands, Step, guarded, settled, show
+from operations.tools import run_module
+from operations.unit import FOLDER, unit_differences
+
+
+def verify_texts(service: Service, folder: str) -> dict[str, str]:
+    """Unit name -> text of the service that verifies and of the timer that starts it.
+
+    + service: whose model it is; its schedule is ``model.verify``
+    + folder: of the snapshot
+    """
+    verifier, timer = verify_units(service)
+    return {
+        verifier: f"""[Unit]
+Description=boxwright: hash every byte of {service.model.repo} again
+ConditionPathExists={folder}
+
+[Service]
+Type=oneshot
+User={service.user}
+ExecStart={run_module("verify", "--folder", folder)}
+Nice=19
+IOSchedulingClass=idle
+NoNewPrivileges=yes
+PrivateTmp=yes
+ProtectSystem=full
+""",
+        timer: f"""[Unit]
+Description=boxwright: when to hash {service.model.repo} again
+
+[Timer]
+OnCalendar={service.model.verify}
+RandomizedDelaySec=1h
+Persistent=yes
+
+[Install]
+WantedBy=timers.target
+""",
+    }
+
+
+def verification_differences(
+    service: Service, folder: str, actual: Actual
+) -> tuple[Difference, ...]:
+    """How the schedule on the box differs from the desired one.
+
+    + service: its ``model.verify`` says when, or None for never
+    + folder: of the snapshot
+    + actual: the box
+    """
+    timer = actual.unit(verify_units(service)[1])
+    if service.model.verify is None:
+        if isinstance(timer, Unknown) or not timer.exists:
+            return ()
+        return differing(f"unit {timer.name}", [("state", "absent", "there")])
+    found: list[Difference] = []
+    for name, text in verify_texts(service, folder).items():
+        found += unit_differences(name, text, actual.unit(name))
+    if not isinstance(timer, Unknown):
+        state = "waiting" if timer.is_enabled and timer.active_state == "active" else "off"
+        found += differing(f"unit {timer.name}", [("state", "waiting", state)])
+    return tuple(found)
+
+
+@operation()
+@guarded
+def verification(service: Service, want: Snapshot, query: Query) -> Commands:
+    """
+    Have a snapshot hashed on a schedule, or have no such schedule.
+
+    + service: whose model it is
+    + want: its snapshot
+    + query: what this run reads of the box
+    """
+    folder = service.model.folder(want.commit)
+    differences = verification_differences(service, folder, actual_state(host, query))
+    show(host, differences)
+    if not differences:
+        host.noop(f"the schedule of hashing {want.repo} again is as desired")
+        return
+    yield Step(
+        verification_script(service, folder),
+        wanted=f"{want.repo} hashed again {service.model.verify or 'only when asked'}",
+        why="bytes that go bad on the disk would be noticed by what the model says; the service "
+        "itself is not touched",
+        next_step="model.verify is what systemd-analyze calendar accepts, such as 'Sun 03:00'",
+    )
+    settled(
+        verification_differences(service, folder, actual_state(host, query)),
+        f"systemctl status {verify_units(service)[1]} on the box",
+    )
+
+
+def verification_script(service: Service, folder: str) -> str:
+    """The commands that write both units and start the timer, or remove them."""
+    verifier, timer = verify_units(service)
+    if service.model.verify is None:
+        return "\n".join(
+            (
+                f"systemctl disable --now {timer}",
+                f"rm -f {FOLDER}/{timer} {FOLDER}/{verifier}",
+                "systemctl daemon-reload",
+            )
+        )
+    lines = ["set -e", f"systemd-analyze calendar {shlex.quote(service.model.verify)} >/dev/null"]
+    for name, text in verify_texts(service, folder).items():
+        path = shlex.quote(f"{FOLDER}/{name}")
+        draft = shlex.quote(f"{FOLDER}/.{name}.new")
+        lines += [
+            f"(umask 022; printf %s {shlex.quote(text)} >{draft})",
+            f"mv -T {draft} {path}",
+        ]
+    lines += ["systemctl daemon-reload", f"systemctl enable --now {timer}"]
+    # A changed schedule is that of the next start of the timer.
+    lines.append(f"systemctl restart {timer}")
+    return "\n".join(lines)
+
+
+@operation(is_idempotent=False)
+@guarded
+def verified(service: Service, want: Snapshot, query: Query) -> Commands:
+    """
+    Hash every byte of a snapshot now.
+
+    + service: whose model it is
+    + want: its snapshot
+    + query: what this run reads of the box
+    """
+    folder = service.model.folder(want.commit)
+    if actual_state(host, query).snapshot.exists is not True:
+        host.noop(f"{folder} is not there yet: it is hashed while it is fetched")
+        return
+    yield Step(
+        f"exec {run_module('verify', '--folder', folder)}",
+        stream=True,
+        wanted=f"every byte of {want.repo}@{want.commit[:12]} as the Hub lists it",
+        why="a model of wrong bytes answers, and answers wrongly",
+        next_step="run again without verify: the files that are named are fetched again",
+    )
