@@ -280,6 +280,6 @@ class TestReadiness:
 def test_the_probe_is_one_script_that_frames_what_it_reads() -> None:
     query = query_for(MINIMAX_M25, folder="/s/x", tools="/t", replaces=(KIMI_K25,))
     text = script(query, "cafe")
-    assert "UNITS='vllm-minimax-m25.service vllm-kimi-k25.service'" in text
+    assert "UNITS='vllm-minimax-m25.service vllm-kimi-k25.service " in text
     assert text.rstrip().endswith("exit 0")
     assert not read_actual(text, "cafe").complete
