@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from operations.diagnosis.journal import QUIET, Line
 from operations.diagnosis.rule import (
+    MOST_READ,
     NOT_FATAL,
     UNKNOWN_RANK,
     Evidence,
@@ -87,7 +88,7 @@ def _owners(traces: tuple[Traceback, ...]) -> dict[Line, Traceback]:
 
 
 def _by_rule(scene: Scene, line: Line, trace: Traceback | None) -> list[Candidate]:
-    if not _ANY.search(line.text):
+    if not _ANY.search(line.text[:MOST_READ]):
         return []
     for rule in _OF_WARNINGS if is_warning(line) else RULES:
         evidence = rule.matches(scene, line, trace)

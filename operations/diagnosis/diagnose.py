@@ -100,7 +100,9 @@ def _diagnose_start(scene: Scene) -> Diagnosis | None:
     if not _failed(scene):
         found = [candidate for candidate in found if candidate.rank == Rank.HOST.value]
     certain = found and found[0].rank < Rank.LOSS.value
-    stuck = None if certain else hang(scene, _heard_until(scene))
+    # A start that ended on its own did not hang; one that was stopped, or still runs, may have.
+    may_hang = not certain and (scene.start.ended is None or scene.start.stop is not None)
+    stuck = hang(scene, _heard_until(scene)) if may_hang else None
     if stuck is not None:
         return of_hang(scene, stuck)
     if found:
@@ -124,7 +126,7 @@ def _failed(scene: Scene) -> bool:
         return False
     # Nothing of systemd's is there: an error on stderr counts if nothing came after it.
     said = [line for line in scene.window if line.role not in {"systemd", "kernel"}]
-    errors = [line for line in said if not line.level and re.search(r"\S+: error: ", line.text)]
+    errors = [line for line in said if not line.level and ": error: " in line.text]
     errors += [trace.begin for trace in scene.traces if trace.fatal and not trace.logged]
     going_on = [line.no for line in said if line.level in QUIET]
     return any(error.no > max(going_on, default=0) for error in errors)
@@ -135,6 +137,4 @@ def _heard_until(scene: Scene) -> float | None:
     start = scene.start
     if start.stop is not None:
         return start.lines[start.stop].time
-    if start.ended is not None:
-        return start.lines[start.ended].time
     return scene.facts.now if scene.facts.now is not None else start.last

@@ -10,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import NamedTuple
 
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _BYTES = range(256)
@@ -36,8 +36,7 @@ _JSON_PID = ("_PID", "SYSLOG_PID")
 _JSON_INVOCATION = ("_SYSTEMD_INVOCATION_ID", "INVOCATION_ID")
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One entry of the journal, before anything is known about who wrote it.
 
     + time: seconds since the epoch; None where the format does not say

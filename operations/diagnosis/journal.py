@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
@@ -97,8 +97,8 @@ def read_journal(text: str | bytes, invocation: str = "") -> Journal:
     lines: list[Line] = []
     headed = False
     for no, raw in enumerate(text.split("\n"), 1):
-        whole = _COLOUR.sub("", raw.rstrip("\r"))
-        if not whole or _META.match(whole):
+        whole = _COLOUR.sub("", raw.rstrip("\r")) if "\x1b" in raw else raw.rstrip("\r")
+        if not whole or (whole.startswith("--") and _META.match(whole)):
             continue
         found = entry(whole)
         if found is None:
@@ -108,7 +108,7 @@ def read_journal(text: str | bytes, invocation: str = "") -> Journal:
         if invocation and found.invocation not in {"", invocation}:
             continue
         if "\n" in found.text:
-            lines.extend(_line(no, replace(found, text=part)) for part in found.text.split("\n"))
+            lines.extend(_line(no, found._replace(text=part)) for part in found.text.split("\n"))
         else:
             lines.append(_line(no, found))
     return Journal(_named(lines))

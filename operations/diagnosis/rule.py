@@ -53,6 +53,8 @@ class Rank(Enum):
 
 
 UNKNOWN_RANK = 2.2
+MOST_READ = 3000
+"""Characters of a line in which a cause is looked for: lines can be of any length."""
 NOT_FATAL = 1.5
 """Added for a traceback that did not end its process."""
 
@@ -139,8 +141,9 @@ class Rule:
 
     def matches(self, scene: Scene, line: Line, trace: Traceback | None) -> Evidence | None:
         """The evidence, if this rule knows the line."""
+        text = line.text[:MOST_READ]
         for pattern in self.compiled:
-            match = pattern.search(line.text)
+            match = pattern.search(text)
             if match is None:
                 continue
             evidence = Evidence(scene, line, match, trace)

@@ -28,7 +28,7 @@ _COMPILES = re.compile(r"Starting torch\.compile|Using cache directory: .* torch
 _COMPILED = re.compile(r"torch\.compile (?:took|takes) .* in total")
 _IDLE = re.compile(r"^Engine \d+: Avg prompt throughput|\" [1-5]\d\d(?: |$)")
 """Lines about requests, or about their absence."""
-_PROGRESS = re.compile(r"\d+% ?(?:\||Completed)")
+_PROGRESS = re.compile(r"\d{1,3}% ?(?:\||Completed)")
 
 
 class Hang(NamedTuple):

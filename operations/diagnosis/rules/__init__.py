@@ -2,7 +2,8 @@
 
 Ids are stable: a letter for the family, a number, and a word where one row has several causes.
 ``M`` GPU memory, ``P`` shapes and parallel sizes, ``A`` model, arguments and quantisation, ``D``
-files, Hub and disk, ``H`` host, driver, NCCL and processes, ``C`` a CPU box's own, ``S`` systemd.
+files, Hub and disk, ``H`` host, driver, NCCL and processes, ``C`` libraries and a CPU box's own,
+``S`` systemd.
 The order matters for one line that two rules know: the first one has it.
 """
 
@@ -19,6 +20,7 @@ from operations.diagnosis.rules.harmless import HARMLESS
 from operations.diagnosis.rules.host import HOST
 from operations.diagnosis.rules.hub import HUB
 from operations.diagnosis.rules.kernel import KERNEL
+from operations.diagnosis.rules.libraries import LIBRARIES
 from operations.diagnosis.rules.model import MODEL
 from operations.diagnosis.rules.nccl import NCCL
 from operations.diagnosis.rules.out_of_memory import OUT_OF_MEMORY
@@ -41,6 +43,7 @@ RULES: tuple[Rule, ...] = (
     *FILES,
     *FOLDERS,
     *HOST,
+    *LIBRARIES,
     *DRIVER,
     *SERVING,
     *ARGUMENTS,

@@ -139,7 +139,7 @@ FILES: tuple[Rule, ...] = (
         patterns=(
             r"The size of tensor a \([0-9]{1,12}\) must match the size of tensor b",
             r"[Aa]ttempted to load weight \((?P<_weight>.{1,100})\) into parameter",
-            r"^\s*assert param\S{0,40}\.(?:size\(\)|shape) == loaded_weight\S{0,20}\.s",
+            r"^\s*assert .{0,80}\bloaded_weight\.(?:shape|size)",
             r"size mismatch for (?P<_name>\S{1,200}):",
         ),
         calls=r"load_weights|weight_loader|_load_param",

@@ -1,4 +1,4 @@
-"""H7, H13, H15, H17, C1, C2: ports, limits, tools and libraries of the host."""
+"""H7, H13, H15, H17, C1, C4: ports, limits and tools of the host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from operations.diagnosis.rule import Evidence, Number, Numbers, Rule
 from operations.diagnosis.starts import restarts
 
 _WANTED_FILES = 1048576
-_KERNEL = re.compile(r"_OpNamespace|torch\.ops\._C|\b_C\b.* has no attribute")
 _ULIMIT = re.compile(r"Found ulimit of ([0-9]{1,9}) and failed to automatically increase")
 
 
@@ -126,6 +125,18 @@ HOST: tuple[Rule, ...] = (
         source="vLLM 0.32.0 utils/numa_utils.py",
     ),
     Rule(
+        cause="C4-numa-nodes",
+        title="fewer NUMA nodes than workers on a CPU",
+        patterns=(
+            r"Not enough allowed NUMA nodes to bind threads of (?P<workers>[0-9]{1,6}) local "
+            r"CPUWorkers",
+        ),
+        why="on a CPU each worker wants a NUMA node of its own",
+        next_step="VLLM_CPU_OMP_THREADS_BIND with a list of cores for each of the {workers} "
+        "workers (as 0|1), or a --tensor-parallel-size of at most the number of nodes",
+        source="run of vLLM 0.32.0 on CPU",
+    ),
+    Rule(
         cause="C1-lscpu-segv",
         title="lscpu crashes in this environment",
         patterns=(
@@ -139,42 +150,4 @@ HOST: tuple[Rule, ...] = (
         source="run of vLLM 0.32.0 on CPU",
         numbers=_restarted,
     ),
-    Rule(
-        cause="C2-library-missing",
-        title="a library of the host is missing",
-        patterns=(
-            r"Failed to import from vllm\._C\w*: ImportError\(['\"](?P<file>[\w.+\-]{1,80}): "
-            r"cannot open shared object",
-            r"ImportError: (?P<file>lib[\w.+\-]{1,80}): cannot open shared object file",
-            r"OSError: (?P<file>lib[\w.+\-]{1,80}): cannot open shared object file",
-        ),
-        why="the engine's kernels are linked to {file}; without it they are not loaded, and the "
-        "first use of one fails with an error about torch.ops._C",
-        next_step=lambda _, n: f"install {_package(str(n['file']))} on the box",
-        source="run of vLLM 0.32.0 on CPU",
-        warns=True,
-        when=lambda evidence: evidence.trace is not None or _kernels_missed(evidence),
-    ),
 )
-
-
-def _kernels_missed(evidence: Evidence) -> bool:
-    """Whether the start failed for want of a kernel, as it does after such a warning."""
-    return any(
-        raised.line is not None and _KERNEL.search(raised.line.text)
-        for trace in evidence.scene.traces
-        for raised in trace.chain
-    )
-
-
-def _package(library: str) -> str:
-    """The Debian package of a library, for the ones that vLLM asks for."""
-    for begin, package in (
-        ("libnuma.so", "libnuma1"),
-        ("libtcmalloc", "libtcmalloc-minimal4"),
-        ("libgomp", "libgomp1"),
-        ("libcuda.so", "the NVIDIA driver's libcuda1"),
-    ):
-        if library.startswith(begin):
-            return f"{package} (it has {library})"
-    return f"the package that has {library} (apt-file search {library})"

@@ -12,6 +12,8 @@ from operations.diagnosis import Facts
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "journals"
 ENTRIES: list[dict[str, Any]] = json.loads((FOLDER / "INDEX.json").read_text())
+MORE: list[dict[str, Any]] = json.loads((FOLDER / "more" / "INDEX.json").read_text())
+"""Journals of further failures, of the same shape, with pieces of the remedy in a list."""
 NAMES = [str(entry["name"]) for entry in ENTRIES]
 BEGAN = datetime.fromisoformat("2026-11-30T10:00:00+00:00").timestamp()
 

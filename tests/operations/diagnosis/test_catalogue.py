@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -43,6 +44,16 @@ def test_every_rule_has_an_example() -> None:
         and rule.cause not in recorded
     }
     assert missing == set()
+
+
+def test_no_module_needs_a_host() -> None:
+    """The package is a function of texts: it imports neither pyinfra nor the facts."""
+    modules = sorted((Path(__file__).parents[3] / "operations" / "diagnosis").rglob("*.py"))
+    assert len(modules) > len(RULES) / 10
+    for module in modules:
+        assert not re.search(
+            r"(?m)^\s*(?:from|import) (?:pyinfra|facts|deploys)\b", module.read_text()
+        )
 
 
 def test_rules_are_complete() -> None:

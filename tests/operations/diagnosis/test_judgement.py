@@ -151,6 +151,14 @@ def test_a_hang_that_was_stopped_is_still_a_hang() -> None:
     assert (found.cause, found.numbers["silent_minutes"]) == ("H11", 8)
 
 
+def test_a_kill_after_a_silence_is_no_hang() -> None:
+    made = Made().banner().workers().wait(900)
+    made.systemd("vllm-x.service: Main process exited, code=killed, status=9/KILL")
+    found = from_text(made.text)
+    assert found is not None
+    assert found.cause == "H24"
+
+
 def test_minutes_of_waiting_while_compiling_are_no_hang() -> None:
     assert from_text(waits(4)) is None
     made = Made().banner(tensor_parallel_size=4).workers(4)

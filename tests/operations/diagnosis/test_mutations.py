@@ -158,7 +158,7 @@ def shifted(facts: Facts, change: Callable[[str], str]) -> Facts:
 def test_same_diagnosis(name: str) -> None:
     text, facts = text_of(name), facts_of(BY_NAME[name])
     wanted = unchanged(name)
-    for change in MUTATIONS[NAMES.index(name) % 3 :: 3]:
+    for change in MUTATIONS[NAMES.index(name) % 4 :: 4]:
         found = from_text(change(text), facts=shifted(facts, change))
         assert said(found) == wanted, change.__name__
 
@@ -180,7 +180,7 @@ def test_bare_messages_are_enough(name: str) -> None:
     assert (found and found.cause) == BY_NAME[name]["root_cause_id"]
 
 
-@settings(max_examples=50)
+@settings(max_examples=40, deadline=None)
 @given(st.sampled_from([name for name in NAMES if name not in SILENT]), st.data())
 def test_unrelated_lines_change_nothing(name: str, data: st.DataObject) -> None:
     facts = facts_of(BY_NAME[name])

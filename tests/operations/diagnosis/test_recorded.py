@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from operations.diagnosis import Diagnosis, explain, from_text, phases, read_journal
-from tests.operations.diagnosis.journals import ENTRIES, NAMES, facts_of, text_of
+from tests.operations.diagnosis.journals import ENTRIES, MORE, NAMES, facts_of, text_of
 
 FAILED = [entry for entry in ENTRIES if entry["root_cause_id"] is not None]
 HEALTHY = [entry for entry in ENTRIES if entry["root_cause_id"] is None]
@@ -36,44 +36,28 @@ def diagnosed(entry: dict[str, Any]) -> Diagnosis:
 
 
 @pytest.mark.parametrize("entry", FAILED, ids=names(FAILED))
-def test_cause(entry: dict[str, Any]) -> None:
-    assert diagnosed(entry).cause == entry["root_cause_id"]
-
-
-@pytest.mark.parametrize("entry", FAILED, ids=names(FAILED))
-def test_line(entry: dict[str, Any]) -> None:
+def test_cause_and_its_line(entry: dict[str, Any]) -> None:
     found = diagnosed(entry)
+    assert found.cause == entry["root_cause_id"]
     # Where all ranks fail at the same allocation, the index names one of them.
-    quotes = [found.line, *found.same]
-    assert any(entry["root_line"] in quote.text for quote in quotes)
+    assert any(entry["root_line"] in quote.text for quote in (found.line, *found.same))
     lines = text_of(entry["name"]).split("\n")
-    shown = found.line.text.removesuffix("…")
-    assert shown in lines[found.line.no - 1]
+    assert found.line.text.removesuffix("…") in lines[found.line.no - 1]
+    generic = re.compile(r"Engine core initialization failed|EngineDeadError|failed to start\.$")
+    assert not generic.search(found.line.text) or found.cause == "H19"
+    assert found.line not in found.echoes
 
 
 @pytest.mark.parametrize("entry", FAILED, ids=names(FAILED))
-def test_numbers(entry: dict[str, Any]) -> None:
-    numbers = diagnosed(entry).numbers
-    assert {name: numbers.get(name) for name in entry["numbers"]} == entry["numbers"]
-
-
-@pytest.mark.parametrize("entry", FAILED, ids=names(FAILED))
-def test_remedy(entry: dict[str, Any]) -> None:
-    """Every flag, variable and directive that the index proposes is proposed."""
+def test_numbers_and_remedy(entry: dict[str, Any]) -> None:
+    """Every number is echoed; every flag, variable and directive of the index is proposed."""
     found = diagnosed(entry)
+    assert {name: found.numbers.get(name) for name in entry["numbers"]} == entry["numbers"]
     told = explain(found)
     assert [handle for handle in HANDLES.findall(entry["remedy"]) if handle not in told] == []
     for text in (found.title, found.why, found.next_step, found.source):
         assert text
     assert not re.search(r"\{[a-z_]+\}", found.why + found.next_step)
-
-
-@pytest.mark.parametrize("entry", FAILED, ids=names(FAILED))
-def test_what_follows_is_an_echo(entry: dict[str, Any]) -> None:
-    found = diagnosed(entry)
-    generic = re.compile(r"Engine core initialization failed|EngineDeadError|failed to start\.$")
-    assert not generic.search(found.line.text) or found.cause == "H19"
-    assert found.line not in found.echoes
 
 
 @pytest.mark.parametrize("entry", HEALTHY, ids=names(HEALTHY))
@@ -85,6 +69,19 @@ def test_healthy_is_no_failure(entry: dict[str, Any]) -> None:
 def test_engine_numbers(entry: dict[str, Any]) -> None:
     engine = phases(read_journal(text_of(entry["name"]))).engine
     assert {name: getattr(engine, name) for name in entry["numbers"]} == entry["numbers"]
+
+
+@pytest.mark.parametrize("entry", MORE, ids=names(MORE))
+def test_more(entry: dict[str, Any]) -> None:
+    found = from_text(text_of(f"more/{entry['name']}"))
+    if entry["root_cause_id"] is None:
+        assert found is None
+        return
+    assert found is not None
+    assert found.cause == entry["root_cause_id"]
+    assert entry["root_line"] in found.line.text
+    assert {name: found.numbers.get(name) for name in entry["numbers"]} == entry["numbers"]
+    assert [piece for piece in entry["remedy"] if piece not in found.next_step] == []
 
 
 PHASES = {

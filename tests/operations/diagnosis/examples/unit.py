@@ -9,10 +9,29 @@ from tests.operations.diagnosis.examples.scenes import (
     stopped_while_loading,
     unit_fails,
 )
-from tests.operations.diagnosis.journals import Made
+from tests.operations.diagnosis.journals import Made, worker_fails
 
 UNIT: tuple[Example, ...] = (
     Example("C2-library-missing", libnuma(), "libnuma.so.1", ("install libnuma1",)),
+    Example(
+        "C4-numa-nodes",
+        worker_fails(
+            "AssertionError: Not enough allowed NUMA nodes to bind threads of 2 local CPUWorkers. "
+            "Allowed NUMA nodes are [0]. Please try to bind threads manually or decrease DP/TP/PP."
+        ),
+        "NUMA nodes",
+        ("VLLM_CPU_OMP_THREADS_BIND",),
+        {"workers": 2},
+    ),
+    Example(
+        "C3-abi-mismatch",
+        worker_fails(
+            "ImportError: /opt/vllm/lib/vllm/_C.abi3.so: undefined symbol: _ZN3c104cuda9SetDeviceEa"
+        ),
+        "undefined symbol",
+        ("torch version",),
+        {"file": "/opt/vllm/lib/vllm/_C.abi3.so"},
+    ),
     Example(
         "S1-exec-missing",
         unit_fails("Failed at step EXEC spawning /opt/v/bin/vllm: No such file or directory", 203),
