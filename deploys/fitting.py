@@ -36,6 +36,13 @@ class Fitting:
     warnings: tuple[str, ...] = ()
     accepted: tuple[str, ...] = ()
 
+    @property
+    def most_sequences(self) -> int | None:
+        """The largest max_num_seqs that fits even at the worst end, where it is known."""
+        if self.answer is None or isinstance(self.answer.derived.max_num_seqs, Unknown):
+            return None
+        return self.answer.derived.max_num_seqs or None
+
 
 def fitted(
     service: Service,

@@ -144,4 +144,9 @@ def _steps(plan: Plan) -> None:
     for old in order.replaces:
         retire(name=f"{old.name}: stopped and disabled", unit_name=old.unit, query=query)
     running(name=f"{want.name}: running", want=want, query=query, gpus=plan.placement.gpus)
-    readiness(name=f"{want.name}: ready", service=want, query=query)
+    readiness(
+        name=f"{want.name}: ready",
+        service=want,
+        query=query,
+        max_num_seqs=plan.fitting.most_sequences,
+    )

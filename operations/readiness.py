@@ -5,16 +5,22 @@ from __future__ import annotations
 import shlex
 
 from pyinfra import host
-from pyinfra.api import operation
+from pyinfra.api import Host, operation
+from pyinfra.connectors.util import CommandOutput
 
 from facts.actual import Actual
 from facts.box import actual_state
+from facts.privilege import as_root
 from facts.query import READY_FOLDER, Query
 from inventory.base import Unknown
+from inventory.errors import BoxwrightError, ConvergeError
 from inventory.service import Service
 from operations.difference import Difference, differing
 from operations.steps import Commands, Step, guarded, settled, show
 from operations.tools import run_tool
+
+JOURNAL_LINES = 4000
+"""Several failing starts of an engine with eight workers."""
 
 PATIENCE = 2
 """Times the expected load time before silence counts as a failure."""
@@ -51,14 +57,56 @@ def readiness_differences(service: Service, actual: Actual) -> tuple[Difference,
     )
 
 
+class WatchedStep(Step):
+    """A step that the engine's own journal explains when it fails.
+
+    + unit: of the service, with its ending
+    + max_num_seqs: the largest that fits, where the fit knows it
+    """
+
+    def __init__(
+        self, script: str, *, unit: str, max_num_seqs: int | None, wanted: str, next_step: str
+    ) -> None:
+        super().__init__(
+            script,
+            stream=True,
+            wanted=wanted,
+            why="nothing is serving on this box until the cause is removed",
+            next_step=next_step,
+        )
+        self.unit = unit
+        self.max_num_seqs = max_num_seqs
+
+    def failure(self, host: Host, output: CommandOutput) -> BoxwrightError:
+        """The cause, as the journal of this boot's last starts tells it."""
+        # Only a failure needs it, and its rules take a moment to load.
+        from operations.diagnosis import Facts, from_text  # noqa: PLC0415
+
+        journal = self._read(host, f"-u {shlex.quote(self.unit)}")
+        kernel = self._read(host, "-k --since -30min")
+        diagnosis = from_text(journal, kernel, Facts(max_num_seqs=self.max_num_seqs))
+        if diagnosis is None:
+            return super().failure(host, output)
+        return ConvergeError(
+            self.wanted, diagnosis.found, f"{diagnosis.why}; {self.why}", diagnosis.next_step
+        )
+
+    @staticmethod
+    def _read(host: Host, arguments: str) -> str:
+        command = f"journalctl -b -o short-iso-precise --no-pager -n {JOURNAL_LINES} {arguments}"
+        _, output = host.run_shell_command(as_root(f"LC_ALL=C.UTF-8 {command}"))
+        return output.stdout
+
+
 @operation()
 @guarded
-def readiness(service: Service, query: Query) -> Commands:
+def readiness(service: Service, query: Query, max_num_seqs: int | None = None) -> Commands:
     """
     Wait on the box until a service answers, or until it is certain that it will not; then chat.
 
     + service: the service
     + query: what this run reads of the box
+    + max_num_seqs: the largest that fits, for the remedy of a sampler that ran out of memory
     """
     differences = readiness_differences(service, actual_state(host, query))
     show(host, differences)
@@ -70,19 +118,19 @@ def readiness(service: Service, query: Query) -> Commands:
     wait = run_tool(
         "wait.py", "--unit", unit, "--url", url, "--model", model, "--timeout", patience
     )
-    yield Step(
+    yield WatchedStep(
         f"exec {wait}",
-        stream=True,
+        unit=unit,
+        max_num_seqs=max_num_seqs,
         wanted=f"{service.name} answering at {url}",
-        why="nothing is serving on this box until the cause is removed",
         next_step=f"the journal lines above hold the cause (the first error counts, later ones "
         f"echo it); journalctl -u {unit} on the box has all of them",
     )
-    yield Step(
+    yield WatchedStep(
         f"{run_tool('chat.py', '--url', url, '--model', model)} && {_note(unit)}",
-        stream=True,
+        unit=unit,
+        max_num_seqs=max_num_seqs,
         wanted=f"one chat completion from {service.name}",
-        why="a server can say that it is healthy and fail at its first request",
         next_step=f"journalctl -u {unit} on the box; if the engine died, the unit is restarting it",
     )
     settled(

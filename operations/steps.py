@@ -75,10 +75,18 @@ class Step(StringCommand):
         changed(host)
         if ok:
             return ok, output
+        report(host, self.failure(host, output))
+        return ok, CommandOutput([])
+
+    def failure(self, host: Host, output: CommandOutput) -> BoxwrightError:  # noqa: ARG002
+        """What the step's failure means: its last lines are what was found.
+
+        + host: for subclasses, which may ask it for more
+        + output: everything that the command printed
+        """
         lines = [line for line in output.output_lines if line.strip()][-FOUND_LINES:]
         found = "\n        ".join(lines) or "the command failed without a word"
-        report(host, ConvergeError(self.wanted, found, self.why, self.next_step))
-        return ok, CommandOutput([])
+        return ConvergeError(self.wanted, found, self.why, self.next_step)
 
 
 def alone(name: str, done: str, script: str) -> str:

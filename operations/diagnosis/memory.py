@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from inventory.fit.constants import SAMPLERS, VOCABULARIES, WARMUP_V2
-from inventory.fit.units import GIB, MIB
+from inventory.units import GIB, MIB
 from operations.diagnosis.journal import Line
 from operations.diagnosis.rule import Evidence, Numbers, Scene
 from operations.diagnosis.settings import LARGE_CARD_GIB

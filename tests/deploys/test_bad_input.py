@@ -126,7 +126,7 @@ def test_a_model_folder_of_another_commit(box: Box, lab: Lab) -> None:
     _, data = host(box.name, lab)
     lock = json.loads((Path(data["locks"]) / "lab--tiny-minimax-m2@main.json").read_text())
     folder = f"/shared/models/lab/tiny-minimax-m2/{lock['commit']}"
-    manifest = {"repo": lock["repo"], "commit": "b" * 40, "files": []}
+    manifest = {"repo": lock["repo"], "commit": "b" * 40, "problem": "", "files": []}
     box.run(
         f"mkdir -p {folder}/.boxwright && cat >{folder}/.boxwright/manifest.json",
         stdin=json.dumps(manifest),

@@ -206,7 +206,12 @@ def test_a_placement_in_force_is_kept() -> None:
             "100.0 GiB free",
         ),
         (
-            {"files": "", "manifest": json.dumps({"repo": "x/y", "commit": "c" * 40, "files": []})},
+            {
+                "files": "",
+                "manifest": json.dumps(
+                    {"repo": "x/y", "commit": "c" * 40, "problem": "", "files": []}
+                ),
+            },
             ConflictError,
             "the snapshot of x/y",
         ),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -55,6 +58,38 @@ def test_kimi_takes_all_eight(gpu_box: Box) -> None:
     # The unit by hand already names them by index: the shown unit names them by UUID.
     assert set(visible(run.text)) == set(where)
     assert len(where) == 8
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shows"),
+    [
+        (["facts.gpu.Gpus", "sysfs=/opt/simulated/sys"], lambda value: len(value["gpus"]) == 8),
+        (["facts.numa.NumaNodes", "sysfs=/opt/simulated/sys"], lambda value: len(value) == 2),
+        (
+            ["facts.disk.Disks", "paths=/shared/x,/opt"],
+            lambda value: value[0]["parent"] == "/shared",
+        ),
+        (
+            ["facts.unit.Units", "units=vllm-kimi-k25.service,no.service"],
+            lambda value: [unit["load_state"] for unit in value] == ["loaded", "not-found"],
+        ),
+        (["facts.snapshot.Snapshots", "folder=/shared/none"], lambda value: not value["exists"]),
+        (["facts.engine.Engines", "folder=/opt/vllm/none"], lambda value: not value["exists"]),
+        (
+            ["facts.listener.Listeners", "port=8000"],
+            lambda value: value[0]["unit"] == KIMI_K25.unit,
+        ),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_each_fact_prints_plain_json(
+    gpu_box: Box, arguments: list[str], shows: Callable[[Any], bool]
+) -> None:
+    run = pyinfra("fact", *arguments, box=gpu_box.name)
+    assert run.status == 0, run.text
+    _, _, printed = run.text.partition("--> Fact data for: ")
+    value, _ = json.JSONDecoder().raw_decode(printed[printed.index("{") :])
+    assert shows(value[gpu_box.name])
 
 
 def test_a_switch_by_an_ordinary_user_with_sudo(gpu_box: Box, lab: Lab) -> None:
@@ -151,4 +186,6 @@ def test_an_engine_that_crashes_fails_the_run_with_its_own_words(gpu_box: Box) -
     assert run.status != 0
     assert "crashed while starting" in run.text
     assert "CUDA out of memory occurred when warming up sampler" in run.text
+    # The cause, not its echoes, and the flag that removes it.
+    assert re.search(r"next: .*--max-num-seqs \d+", run.text)
     assert run.four_parts == ["wanted", "found", "why", "next"]

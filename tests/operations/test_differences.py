@@ -218,7 +218,10 @@ class TestService:
         actual = box(**{"units": unit(NAME), f"unit-file__{NAME}": head})
         assert attributes(service_differences(NAME, actual.unit(NAME))) == ["process"]
 
-    LISTENING = 'LISTEN 0 9 {address}:8000 0.0.0.0:* users:(("python",pid=7,fd=5))\ncgroup|7|0::/system.slice/{unit}'
+    LISTENING = (
+        'LISTEN 0 9 {address}:8000 0.0.0.0:* users:(("python",pid=7,fd=5))\n'
+        "cgroup|7|0::/system.slice/{unit}"
+    )
 
     @pytest.mark.parametrize("address", ["127.0.0.1", "0.0.0.0", "*", "[::]"])
     def test_a_strangers_listener_is_named(self, address: str) -> None:
@@ -277,6 +280,6 @@ class TestReadiness:
 def test_the_probe_is_one_script_that_frames_what_it_reads() -> None:
     query = query_for(MINIMAX_M25, folder="/s/x", tools="/t", replaces=(KIMI_K25,))
     text = script(query, "cafe")
-    assert "UNITS='vllm-minimax-m25.service vllm-kimi-k25.service'" in text
+    assert "UNITS='vllm-minimax-m25.service vllm-kimi-k25.service " in text
     assert text.rstrip().endswith("exit 0")
     assert not read_actual(text, "cafe").complete

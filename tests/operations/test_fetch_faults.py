@@ -19,6 +19,8 @@ from tests.operations.fetching import (
     outcome,
 )
 
+pytestmark = pytest.mark.lab
+
 SHARDS = 3
 BYTES = 2_000_000
 SECOND = "model-00002-of-00003.safetensors"

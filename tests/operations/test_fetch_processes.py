@@ -30,6 +30,8 @@ from tests.operations.fetching import (
     running,
 )
 
+pytestmark = pytest.mark.lab
+
 SHARDS = 4
 BYTES = 24_000_000
 MIB = 1 << 20

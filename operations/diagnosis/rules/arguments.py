@@ -48,13 +48,28 @@ def _in_range(_: Evidence, n: Numbers) -> str:
 
 
 def _variable(evidence: Evidence) -> dict[str, Number | None]:
-    """The environment variable that was being read, from the source lines of the traceback."""
+    """The environment variable that was being read: as the traceback's source lines or the unit's
+    environment show it; on a CPU, where the engine says neither, the one that is an integer."""
     names = re.findall(r"\b(?:VLLM|CUDA|NCCL|OMP|HF)_[A-Z0-9_]{2,60}", evidence.calls)
+    value = evidence.match["value"]
+    names += [name for name, given in evidence.scene.facts.environment.items() if given == value]
+    cpu = any(line.source == "cpu.py" for line in evidence.scene.start.lines)
+    if not names and cpu and re.fullmatch(r"[0-9]*\.[0-9]+", value):
+        names.append("VLLM_CPU_KVCACHE_SPACE")
     return {"argument": names[-1] if names else None}
 
 
+def _choices(_: Evidence, n: Numbers) -> str:
+    """The nearest of the values that argparse lists."""
+    flag, said = str(n.get("argument", "the command line")), str(n["what"])
+    wrong = re.search(r"invalid choice: '([^']{1,80})' \(choose from (.*)", said)
+    near = get_close_matches(wrong[1], re.findall(r"'([^']+)'", wrong[2]), n=3) if wrong else []
+    hint = f": {listed(near)} is near and allowed" if near else ""
+    return f"correct {flag}{hint}; vllm serve --help=all of this version lists what it takes"
+
+
 def _whole(_: Evidence, n: Numbers) -> str:
-    name = n.get("argument", "the environment variable or flag that the traceback reads")
+    name = n.get("argument", "the flag or environment variable that has this value")
     return f"{name} has to be a whole number: {n.get('value')} is none"
 
 
@@ -76,10 +91,7 @@ ARGUMENTS: tuple[Rule, ...] = (
             r"error: (?P<what>the following arguments are required: .{1,200})",
         ),
         why="argparse says: {what}",
-        next_step=lambda _, n: (
-            f"correct {n.get('argument', 'the command line')}; vllm serve --help=all of the "
-            "installed version lists what it takes"
-        ),
+        next_step=_choices,
         source="Python argparse",
         numbers=_exit,
     ),
@@ -107,6 +119,44 @@ ARGUMENTS: tuple[Rule, ...] = (
         next_step=_whole,
         source="vLLM 0.32.0 envs.py",
         numbers=_variable,
+    ),
+    Rule(
+        cause="A15-value",
+        title="the engine refuses an environment variable",
+        patterns=(
+            r"Invalid value '(?P<value>[^']{0,100})' (?:for|in) "
+            r"(?P<argument>[A-Z][A-Z0-9_]{2,60})\. Valid options: (?P<what>.{1,200})",
+            r"(?P<argument>VLLM_[A-Z0-9_]{2,60}) '(?P<value>[^']{0,100})' (?:must|appears to) be",
+        ),
+        why="the value is not one that the engine knows",
+        next_step=lambda _, n: (
+            f"correct {n['argument']}={n.get('value', '')} in the unit"
+            + (f": it takes {n['what']}" if "what" in n else "")
+        ),
+        source="vLLM 0.32.0 envs.py:434, 538",
+    ),
+    Rule(
+        cause="A15-value",
+        title="the engine refuses a flag's value",
+        patterns=(
+            r"(?P<argument>Load format) `(?P<value>[^`]{1,80})` is not supported",
+            r"Unknown (?P<argument>load_format): (?P<value>\S{1,80})",
+            r"OverflowError: bind\(\): (?P<argument>port) must be 0-65535",
+        ),
+        why="the value is not one that the engine knows",
+        next_step=lambda _, n: (
+            f"correct --{str(n['argument']).lower().replace(' ', '-').replace('_', '-')}; vllm "
+            "serve --help=all of this version lists what it takes"
+        ),
+        source="vLLM 0.32.0 model_executor/model_loader/__init__.py:127",
+    ),
+    Rule(
+        cause="A15-value",
+        title="two flags do not go together",
+        patterns=(r"(?:TypeError|ValueError): (?:Error: )?(?P<what>--[a-z][\w-]{1,60} .{1,200})",),
+        why="the engine checks its flags against each other and says: {what}",
+        next_step="add or remove the flag that the message names",
+        source="vLLM 0.32.0 entrypoints/launchers/cli_args.py:524",
     ),
     Rule(
         cause="A15-value",

@@ -110,11 +110,58 @@ FILES: tuple[Rule, ...] = (
     Rule(
         cause="D4",
         title="the folder has no weights",
-        patterns=(r"Cannot find any model weights with `(?P<path>[^`]{1,400})`",),
+        patterns=(
+            r"Cannot find any (?:safetensors )?model weights with `(?P<path>[^`]{1,400})`",
+            r"Could not find checkpoint files '(?P<path>[^']{1,400})'",
+        ),
         why="no file in {path} has the form that --load-format asks for",
         next_step="finish the download, or correct the path of the model (and --load-format, if "
         "one is given)",
         source="vLLM 0.32.0 model_loader/default_loader.py:260",
+    ),
+    Rule(
+        cause="D13-not-in-checkpoint",
+        title="the checkpoint lacks weights that the model needs",
+        patterns=(
+            r"Following weights were not initialized from checkpoint: (?P<_listing>.{0,2000})",
+            r"Missing keys (?P<_listing>.{0,400}) in loaded state",
+        ),
+        why="files of another model, or of another version of it, are in the folder; or a flag "
+        "(--quantization, --hf-overrides) makes vLLM expect other names",
+        next_step="compare the folder's files with the repository's at one commit and fetch what "
+        "differs; drop --quantization and --hf-overrides",
+        source="vLLM 0.32.0 model_loader/default_loader.py:564",
+        numbers=_model,
+    ),
+    Rule(
+        cause="D14-shape-mismatch",
+        title="the weights have other shapes than config.json says",
+        patterns=(
+            r"The size of tensor a \([0-9]{1,12}\) must match the size of tensor b",
+            r"[Aa]ttempted to load weight \((?P<_weight>.{1,100})\) into parameter",
+            r"^\s*assert param\S{0,40}\.(?:size\(\)|shape) == loaded_weight\S{0,20}\.s",
+            r"size mismatch for (?P<_name>\S{1,200}):",
+        ),
+        calls=r"load_weights|weight_loader|_load_param",
+        why="config.json and the shards are not of one model, or not of one version of it",
+        next_step="fetch config.json and the shards at one and the same commit; drop "
+        "--hf-overrides",
+        source="run of vLLM 0.32.0 on CPU; model_loader/weight_utils.py",
+        numbers=_model,
+    ),
+    Rule(
+        cause="D13-not-in-checkpoint",
+        title="the checkpoint has weights that the model does not know",
+        patterns=(
+            r"There is no module or parameter named ['`]?(?P<_name>[\w.]{1,200})",
+            r"^KeyError: '(?P<_key>[\w.]{1,200}\.[\w.]{1,200})'$",
+        ),
+        calls=r"load_weights",
+        why="files of another model are in the folder, or this vLLM names the layers differently",
+        next_step="fetch the folder's files again at one commit; a newer vLLM, if the checkpoint "
+        "is newer than it",
+        source="vLLM 0.32.0 model_executor/models/utils.py",
+        numbers=_model,
     ),
     Rule(
         cause="D10-config-json",

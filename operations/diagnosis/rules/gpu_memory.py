@@ -40,9 +40,14 @@ def weights_remedy(evidence: Evidence, n: Numbers) -> str:
     )
 
 
+def _share(n: Numbers) -> float:
+    """The utilisation that what is free allows, in hundredths."""
+    return math.floor(floating(n["free_gib"]) / max(floating(n["total_gib"]), 0.01) * 100) / 100
+
+
 def _free_memory(_: Evidence, n: Numbers) -> str:
     free, total = floating(n["free_gib"]), floating(n["total_gib"])
-    most = math.floor(free / max(total, 0.01) * 100) / 100
+    most = _share(n)
     n["held_gib"] = round(total - free, 2)
     n["fits_gpu_memory_utilization"] = most
     return (
@@ -123,12 +128,40 @@ GPU_MEMORY: tuple[Rule, ...] = (
         title="another process holds the GPU's memory",
         patterns=(
             rf"Free memory on device (?:(?P<what>\S+) )?\({_FREE}/{_TOTAL} GiB\) on startup is "
-            rf"less than desired GPU memory utilization \({_UTIL}, {_REQUESTED} GiB\)",
+            rf"less than (?:desired GPU memory utilization|the engine's budget after excluding "
+            rf"external process's weights) \({_UTIL}, {_REQUESTED} GiB\)",
         ),
         why="the engine wants {requested_gib} GiB of {total_gib} GiB and {free_gib} GiB were free "
         "when it started",
         next_step=_free_memory,
         source="vLLM 0.32.0 v1/worker/utils.py:761; vllm-project/vllm#55510",
+    ),
+    Rule(
+        cause="M1",
+        title="the host has less free memory than the engine wants",
+        patterns=(
+            rf"Available memory on node [0-9]{{1,4}} \({_FREE}/{_TOTAL} GiB\) on startup is "
+            rf"less than desired CPU memory utilization \({_UTIL}, {_REQUESTED} GiB\)",
+        ),
+        why="on a CPU the engine wants {requested_gib} GiB of the node's memory, and {free_gib} "
+        "GiB were free",
+        next_step=lambda _, n: (
+            f"free memory of the host, or --gpu-memory-utilization {_share(n):g}, which is the "
+            "share of the host's memory here"
+        ),
+        source="vLLM 0.32.0 v1/worker/cpu_worker.py:83",
+    ),
+    Rule(
+        cause="M10",
+        title="the KV cache was set larger than the host's memory allows",
+        patterns=(
+            rf"Available memory on node [0-9]{{1,4}} \({_FREE}/{_TOTAL} GiB\) on kv cache "
+            rf"allocation is less than requested memory for kv \({_REQUESTED}",
+        ),
+        why="{requested_gib} GiB were asked for, and {free_gib} GiB are free",
+        next_step="VLLM_CPU_KVCACHE_SPACE and --kv-cache-memory-bytes below {free_gib} GiB, or "
+        "free memory of the host",
+        source="vLLM 0.32.0 v1/worker/cpu_worker.py:219",
     ),
     Rule(
         cause="M3",

@@ -56,13 +56,23 @@ HOST: tuple[Rule, ...] = (
     Rule(
         cause="H7-privileged",
         title="the port may not be bound",
-        patterns=(
-            r"\[Errno 13\] Permission denied$",
-            r"\[Errno 99\].*Cannot assign requested address",
-        ),
+        patterns=(r"\[Errno 13\] Permission denied$",),
         calls=r"\bbind\b|create_server_socket|sock\.",
-        why="ports below 1024 are root's, and an address has to be one of the box's own",
-        next_step="a port of 1024 or more, an address that `ip address` shows",
+        why="ports below 1024 are root's",
+        next_step="a port of 1024 or more for --port (it is {port}), or "
+        "AmbientCapabilities=CAP_NET_BIND_SERVICE in the unit",
+        source="bind(2)",
+        numbers=_port,
+    ),
+    Rule(
+        cause="H7-address",
+        title="the address is not one of this box",
+        patterns=(r"\[Errno 99\].*[Cc]annot assign requested address",),
+        why="a server can only bind an address that the box has",
+        next_step=lambda evidence, _: (
+            f"--host {evidence.scene.settings.host or ''} is not an address of this box: ip "
+            "address lists those, 127.0.0.1 and 0.0.0.0 always work"
+        ),
         source="bind(2)",
         numbers=_port,
     ),

@@ -26,7 +26,8 @@ def _wrong_path(_: Evidence, n: Numbers) -> str:
     path = str(n.get("path", ""))
     if path.startswith(("/", ".", "~")):
         return (
-            f"correct the path of the model: {path} does not exist, or the service may not see it"
+            f"correct the path of the model: {path} does not exist, has no config.json, or is "
+            "hidden from the service"
         )
     return f"correct the name of the model: neither a folder nor a repository is called {path!r}"
 
@@ -112,7 +113,7 @@ HUB: tuple[Rule, ...] = (
     ),
     Rule(
         cause="D5",
-        title="the model's path does not exist",
+        title="the model's path is not a model's folder",
         patterns=(
             r"HFValidationError: Repo id must .{0,200}?: '(?P<path>[^']{1,300})'",
             r"(?:^|Error: )(?P<path>[^:]{1,300}?) is not a local folder and is not a valid model",

@@ -55,6 +55,17 @@ MODEL: tuple[Rule, ...] = (
         source="vLLM 0.32.0 model_executor/models/registry.py:1206",
     ),
     Rule(
+        cause="A3",
+        title="this vLLM has the model only as a plugin",
+        patterns=(
+            r"Model architecture (?P<what>\w{1,120}) is not supported in-tree anymore\. "
+            r"Please install the plugin at (?P<path>\S{1,200})",
+        ),
+        why="support for {what} was moved out of vLLM",
+        next_step="install the plugin from {path} into the engine's environment",
+        source="vLLM 0.32.0 model_executor/models/registry.py:1199",
+    ),
+    Rule(
         cause="A2",
         title="the model's code could not be imported",
         patterns=(r"Model architectures \['(?P<what>[^'\]]{1,200})'.*?\] failed to be inspected",),
@@ -104,6 +115,17 @@ MODEL: tuple[Rule, ...] = (
         source="vLLM 0.32.0 config/vllm.py:901",
     ),
     Rule(
+        cause="A6",
+        title="the platform cannot do this quantisation",
+        patterns=(
+            r"(?P<argument>\S{1,60}) quantization is currently not supported in "
+            r"(?P<what>\w{1,30})",
+        ),
+        why="{what} has no kernels for {argument}",
+        next_step="a checkpoint in another quantisation (on a CPU BF16, AWQ or GPTQ)",
+        source="vLLM 0.32.0 platforms/interface.py:1147",
+    ),
+    Rule(
         cause="A7",
         title="the GPU cannot do this quantisation scheme",
         patterns=(r"Quantization scheme is not supported for the current GPU\. Min capability",),
@@ -142,7 +164,11 @@ MODEL: tuple[Rule, ...] = (
     Rule(
         cause="A10",
         title="no attention backend fits",
-        patterns=(r"No valid attention backend found for (?P<what>\w{1,20}) with",),
+        patterns=(
+            r"No valid attention backend found for (?P<what>\w{1,20}) with",
+            r"Selected backend (?P<what>\S{1,80}) is not valid for this configuration",
+            r"No valid (?:CPU )?MLA prefill backend found",
+        ),
         why="none can do this attention with this KV cache type on this GPU",
         next_step="drop --attention-backend and --kv-cache-dtype; for MLA models on sm_120 "
         "--attention-backend TRITON_MLA with a BF16 KV cache; else a newer vLLM",

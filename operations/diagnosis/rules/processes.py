@@ -83,6 +83,17 @@ PROCESSES: tuple[Rule, ...] = (
     ),
     Rule(
         cause="H20",
+        title="the engine lost its server",
+        patterns=(
+            r"Did not receive response from front-end process within (?P<minutes>[0-9]{1,6}) min",
+        ),
+        rank=Rank.LOSS,
+        why="the server did not answer its engine: it was killed, or it hangs",
+        next_step=_LOOK,
+        source="vLLM 0.32.0 v1/engine/core.py:1373",
+    ),
+    Rule(
+        cause="H20",
         title="the engine took longer than the server waits",
         patterns=(r"Failed core proc\(s\): \{\}",),
         when=lambda evidence: (

@@ -101,7 +101,7 @@ SHAPES: tuple[Rule, ...] = (
     Rule(
         cause="P2",
         title="key and value heads do not divide among the GPUs",
-        patterns=(r"^\s*assert .*(?:kv_heads.*%|% .*kv_heads)",),
+        patterns=(r"^\s*assert .*\b\w*heads\w*(?:\.\w+)? *% ?|^\s*assert .* % .*heads",),
         why="the key and value heads must divide by the tensor parallel size, or it by them",
         next_step="--tensor-parallel-size that divides the model's num_key_value_heads, or is a "
         "multiple of it (with 8: 1, 2, 4, 8 or 16); it is {tp}",
@@ -140,8 +140,9 @@ SHAPES: tuple[Rule, ...] = (
         cause="P5",
         title="a layer's slice is not a whole number of quantisation groups",
         patterns=(
-            rf"Weight input_size_per_partition = {_INT.format('size')} is not divisible by "
-            rf".*?group_size = {_INT.format('block')}",
+            rf"Weight (?:input|output)_size_per_partition ?= ?{_INT.format('size')}"
+            rf"(?: for layer '[^']{{0,200}}')? is not divisible by {{1,3}}"
+            rf"(?:group_size|min_thread_\w{{1,4}}) ?= ?{_INT.format('block')}",
             r"Consider reducing tensor_parallel_size",
         ),
         why="tensor parallelism cuts a layer inside a quantisation group",
@@ -190,7 +191,11 @@ SHAPES: tuple[Rule, ...] = (
     Rule(
         cause="P8-device-ordinal",
         title="a GPU that was asked for does not exist",
-        patterns=(r"CUDA error: invalid device ordinal",),
+        patterns=(
+            r"CUDA error: invalid device ordinal",
+            r"visible device ordinal (?P<index>[0-9]{1,6}) is out of range for",
+            r"Physical device \S{1,80} for logical device \S{1,80} is not visible",
+        ),
         why="a worker was given a GPU number beyond those that it may see",
         next_step="compare nvidia-smi -L with CUDA_VISIBLE_DEVICES and --device-ids, and look in "
         "dmesg for a GPU that fell off the bus",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operations.diagnosis import Facts
 from tests.operations.diagnosis.examples.kind import Example
 from tests.operations.diagnosis.examples.scenes import invalid
 from tests.operations.diagnosis.journals import Made, server_fails, worker_fails
@@ -55,5 +56,55 @@ ARGUMENTS: tuple[Example, ...] = (
         invalid("SchedulerConfig", "max_num_batched_tokens (64) must be greater than or equal to"),
         "max_num_batched_tokens (64)",
         ("change the flag",),
+    ),
+    Example(
+        "A15-value",
+        server_fails(
+            "ValueError: Invalid value 'BLH' for VLLM_KV_CACHE_LAYOUT. Valid options: "
+            "['NHD', 'HND']."
+        ),
+        "'BLH'",
+        ("VLLM_KV_CACHE_LAYOUT=BLH", "NHD"),
+    ),
+    Example(
+        "A15-value",
+        server_fails("TypeError: Error: --enable-auto-tool-choice requires --tool-call-parser"),
+        "requires --tool-call-parser",
+        ("add or remove the flag",),
+    ),
+    Example(
+        "A15-value",
+        Made()
+        .raw(
+            "vllm[100]",
+            OPTION.format("argument --x-dtype: invalid choice: 'fp9' (choose from 'auto', 'fp8')"),
+        )
+        .exits(2)
+        .text,
+        "invalid choice",
+        ("correct --x-dtype: fp8 is near",),
+    ),
+    Example(
+        "A15-value",
+        worker_fails("ValueError: Load format `bogus` is not supported"),
+        "bogus",
+        ("--load-format",),
+    ),
+    Example(
+        "A15-value",
+        server_fails("OverflowError: bind(): port must be 0-65535."),
+        "0-65535",
+        ("--port",),
+    ),
+    Example(
+        "A15-value",
+        server_fails(
+            "pydantic_core._pydantic_core.ValidationError: 1 validation error for VllmConfig\n"
+            "  Value error, invalid literal for int() with base 10: '0.5' [type=value_error]",
+            (("vllm/engine/arg_utils.py", "config = VllmConfig("),),
+        ),
+        "'0.5'",
+        ("VLLM_CPU_KVCACHE_SPACE",),
+        facts=Facts(environment={"VLLM_CPU_KVCACHE_SPACE": "0.5", "A": "b"}),
     ),
 )

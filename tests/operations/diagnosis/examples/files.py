@@ -43,6 +43,33 @@ FILES: tuple[Example, ...] = (
         {"path": "/srv/models/m"},
     ),
     Example(
+        "D13-not-in-checkpoint",
+        worker_fails(
+            "ValueError: Following weights were not initialized from checkpoint: {'lm_head.weight'}"
+        ),
+        "not initialized",
+        ("fetch what differs",),
+    ),
+    Example(
+        "D13-not-in-checkpoint",
+        worker_fails(
+            "KeyError: 'layers.61.mlp.shared_experts.up_proj.weight'",
+            (("models/x.py", "loaded = self.model.load_weights(weights)"),),
+        ),
+        "layers.61",
+        ("newer vLLM",),
+    ),
+    Example(
+        "D14-shape-mismatch",
+        worker_fails(
+            "RuntimeError: The size of tensor a (128) must match the size of tensor b (256) at "
+            "non-singleton dimension 1",
+            (("models/utils.py", "weight_loader(param, weight_data)"),),
+        ),
+        "size of tensor a (128)",
+        ("config.json", "one and the same commit"),
+    ),
+    Example(
         "D5",
         server_fails(
             "OSError: /srv/models/mm is not a local folder and is not a valid model identifier "

@@ -20,6 +20,25 @@ GPU_MEMORY: tuple[Example, ...] = (
         {"free_gib": 21.5, "total_gib": 94.97, "util": 0.92, "requested_gib": 87.37},
     ),
     Example(
+        "M1",
+        worker_fails(
+            "ValueError: Available memory on node 0 (7.25/15.5 GiB) on startup is less than "
+            "desired CPU memory utilization (0.92, 14.26 GiB). On the CPU backend, the"
+        ),
+        "Available memory on node 0",
+        ("--gpu-memory-utilization 0.46",),
+        {"free_gib": 7.25, "total_gib": 15.5, "requested_gib": 14.26},
+    ),
+    Example(
+        "M10",
+        worker_fails(
+            "ValueError: Available memory on node 0 (7.25/15.5 GiB) on kv cache allocation is less "
+            "than requested memory for kv (40 GiB). Decrease --kv-cache-memory-bytes"
+        ),
+        "on kv cache allocation",
+        ("VLLM_CPU_KVCACHE_SPACE", "below 7.25 GiB"),
+    ),
+    Example(
         "M2",
         worker_fails("ValueError: No available memory for the cache blocks. Try increasing"),
         "No available memory",

@@ -62,6 +62,12 @@ HOST: tuple[Example, ...] = (
         ("1024",),
     ),
     Example(
+        "H7-address",
+        server_fails("OSError: [Errno 99] Cannot assign requested address"),
+        "Errno 99",
+        ("--host", "127.0.0.1"),
+    ),
+    Example(
         "H7-rendezvous",
         worker_fails(
             "torch.distributed.DistNetworkError: The server socket has failed to listen on any "

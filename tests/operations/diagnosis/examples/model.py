@@ -39,6 +39,16 @@ MODEL: tuple[Example, ...] = (
         ("0.12.0",),
     ),
     Example(
+        "A3",
+        invalid(
+            "ModelConfig",
+            "Model architecture OddForCausalLM is not supported in-tree anymore. Please install "
+            "the plugin at https://example.org/odd if you want to use this model architecture.",
+        ),
+        "OddForCausalLM",
+        ("https://example.org/odd",),
+    ),
+    Example(
         "A4",
         server_fails(
             "RuntimeError: Failed to load the model config. If the model is a custom model not yet "
@@ -66,6 +76,12 @@ MODEL: tuple[Example, ...] = (
         "modelopt_fp4",
         ("another quantisation",),
         {"minimum": 100, "capability": 89},
+    ),
+    Example(
+        "A6",
+        invalid("VllmConfig", "modelopt quantization is currently not supported in cpu."),
+        "modelopt quantization",
+        ("BF16",),
     ),
     Example(
         "A7",

@@ -15,9 +15,24 @@ from tests.operations.diagnosis.examples.scenes import (
     waits,
     xid,
 )
-from tests.operations.diagnosis.journals import BEGAN, server_fails, worker_fails
+from tests.operations.diagnosis.journals import BEGAN, ENGINE, Made, server_fails, worker_fails
 
 PROCESSES: tuple[Example, ...] = (
+    Example(
+        "H20",
+        Made()
+        .banner()
+        .fails(
+            ENGINE,
+            "engine",
+            "RuntimeError: Did not receive response from front-end process within 5 minutes",
+        )
+        .exits()
+        .text,
+        "front-end process",
+        ("journalctl -k",),
+        {"minutes": 5},
+    ),
     Example(
         "H11",
         nccl_silence(),

@@ -58,10 +58,10 @@ SHAPES: tuple[Example, ...] = (
     Example(
         "P5",
         worker_fails(
-            "ValueError: Weight input_size_per_partition = 64 is not divisible by min_thread_k = "
-            "128 or group_size = 128. Consider reducing tensor_parallel_size or running with"
+            "ValueError: Weight input_size_per_partition=64 for layer 'x.down' is not divisible "
+            "by group_size=128. This happens when tensor_parallel_size splits the layer input"
         ),
-        "64 is not divisible",
+        "input_size_per_partition=64",
         ("--tensor-parallel-size 1 or 2",),
     ),
     Example(
@@ -93,6 +93,22 @@ SHAPES: tuple[Example, ...] = (
         worker_fails("torch.AcceleratorError: CUDA error: invalid device ordinal"),
         "invalid device ordinal",
         ("CUDA_VISIBLE_DEVICES",),
+    ),
+    Example(
+        "P8-device-ordinal",
+        worker_fails("IndexError: visible device ordinal 5 is out of range for CVD=0,1"),
+        "ordinal 5",
+        ("--device-ids",),
+        {"index": 5},
+    ),
+    Example(
+        "P5",
+        worker_fails(
+            "ValueError: Weight output_size_per_partition = 32 is not divisible by  min_thread_n "
+            "= 64. Consider reducing tensor_parallel_size or running with --quantization gptq."
+        ),
+        "output_size_per_partition = 32",
+        ("--tensor-parallel-size 1 or 2",),
     ),
     Example(
         "P9",
