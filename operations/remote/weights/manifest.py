@@ -119,7 +119,8 @@ def write_manifest(
                 "problem": problem,
                 "fetch": dict(fetch),
                 "files": [vars(records[file.path]) for file in job.files],
-            }
+            },
+            separators=(",", ":"),  # read on every run
         )
         + "\n",
     )

@@ -16,10 +16,12 @@ import json
 import os
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from pathlib import Path
 
-from .digest import is_good
+from .digest import feed_mapped, is_good
 from .job import MANIFEST, File
 from .manifest import read_manifest, write_whole
 from .shards import problem_of
@@ -38,10 +40,19 @@ def wrong_files(folder: Path, workers: int) -> tuple[list[str], int]:
         (File(one.path, one.size, one.digest) for one in records.values()),
         key=lambda file: -file.size,
     )
-    with ThreadPoolExecutor(workers) as pool:
-        verdicts = pool.map(lambda file: is_good(folder / file.path, file), files)
-        wrong = sorted(file.path for file, good in zip(files, verdicts, strict=True) if not good)
+    try:
+        with ProcessPoolExecutor(workers) as pool:
+            verdicts = list(pool.map(partial(_mapped, folder), files))
+    except BrokenProcessPool:
+        # A page that cannot be read ends a process that maps it; reading says which file it is in.
+        with ThreadPoolExecutor(workers) as threads:
+            verdicts = list(threads.map(lambda file: is_good(folder / file.path, file), files))
+    wrong = sorted(file.path for file, good in zip(files, verdicts, strict=True) if not good)
     return wrong, sum(file.size for file in files)
+
+
+def _mapped(folder: Path, file: File) -> bool:
+    return is_good(folder / file.path, file, feed_mapped)
 
 
 def strike_out(folder: Path, wrong: list[str]) -> None:
