@@ -10,6 +10,7 @@ demo: .venv/ready  ## A machine that serves the old model comes to serve the new
 	$(AS_ROOT) $(PYTHON) -m tests.lab.demo
 
 test: .venv/ready lint unit  ## All checks and tests; takes the lab down afterwards.
+	$(AS_ROOT) $(PYTHON) -m tests.lab up
 	$(AS_ROOT) $(PYTHON) -m pytest -m lab; status=$$?; $(AS_ROOT) $(PYTHON) -m tests.lab down; exit $$status
 
 unit: .venv/ready  ## The tests that need no box.
