@@ -122,8 +122,8 @@ def test_no_value_breaks_out_of_its_place(value: str, argument: str) -> None:
     )
     lines = directives(render(service))
     (odd,) = [line for line in lines if re.match(r'Environment="?ODD=', line)]
-    environment = re.sub(r"%%", "%", words(odd.replace("$", "$$"))[0]) if value else "ODD="
-    assert environment == f"ODD={value}"
+    # systemd expands no `$` in Environment=, so that none is doubled there.
+    assert words(odd.replace("$", "$$"))[0] == f"ODD={value}"
     (command,) = [line for line in lines if line.startswith("ExecStart=")]
     if argument:
         assert words(command)[-2:] == ["--odd", argument]
