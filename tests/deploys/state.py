@@ -23,6 +23,7 @@ IDS_AND_TIMES = {
     "invocation",
     "ready_invocation",
     "main_pid",
+    "modified",
     "modified_ns",
     "inode",
     "pid",
@@ -63,6 +64,21 @@ def _without(value: object) -> object:
     if isinstance(value, list):
         return [_without(item) for item in value]
     return value
+
+
+def unlike(one: object, other: object, path: str = "") -> list[str]:
+    """Where two probed states differ, by path: what a failed comparison shows.
+
+    >>> unlike({"a": [1, 2]}, {"a": [1, 3]})
+    ['a.1: 2, 3']
+    """
+    if isinstance(one, dict) and isinstance(other, dict):
+        pairs = [(str(key), one.get(key), other.get(key)) for key in {**one, **other}]
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = [(str(n), a, b) for n, (a, b) in enumerate(zip(one, other, strict=True))]
+    else:
+        return [] if one == other else [f"{path}: {one}, {other}"]
+    return [line for key, a, b in pairs for line in unlike(a, b, f"{path}.{key}".lstrip("."))]
 
 
 def listing(box: Box) -> list[str]:
