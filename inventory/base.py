@@ -15,7 +15,9 @@ class Frozen(BaseModel):
     ``to_json`` is the method by which pyinfra prints data and facts.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True
+    )
 
     def to_json(self) -> dict[str, Any]:
         """The value as plain JSON types."""
