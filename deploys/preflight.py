@@ -94,7 +94,8 @@ def order_for(
     wanted = overridden(service, override)
     old = tuple(overridden(one, override) for one in replaces)
     named = named_commits(prune)
-    listed, note = locked_snapshot(wanted.model, locks, token=hub_token(), upgrade=upgrade)
+    token = hub_token()
+    listed, note = locked_snapshot(wanted.model, locks, token=token, upgrade=upgrade)
     snapshot, left_out = selected(listed, wanted)
     query = query_for(
         wanted,
@@ -107,14 +108,12 @@ def order_for(
     notes = [note] if note else []
     if left_out and note:
         notes.append(f"not fetched, as neither safetensors nor text: {', '.join(left_out)}")
-    on_gpus = wanted.placement.gpus > 0
-    config = (
-        model_config(wanted.model, snapshot, CONFIG, locks, token=hub_token()) if on_gpus else None
-    )
-    quantisation = (
-        model_config(wanted.model, snapshot, QUANTISATION, locks, token=hub_token())
-        if on_gpus
+    # A service on the CPU is not predicted: nothing is asked for it.
+    config, quantisation = (
+        model_config(wanted.model, snapshot, name, locks, token=token)
+        if wanted.placement.gpus > 0
         else None
+        for name in (CONFIG, QUANTISATION)
     )
     return Order(
         wanted,

@@ -22,20 +22,17 @@ RELEASE_SECONDS = 60
 """GPU memory comes back within seconds of its process; a minute without it has another cause."""
 
 
-def service_differences(
-    name: str, have: UnitState | Unknown, *, rewritten: bool = False
-) -> tuple[Difference, ...]:
+def service_differences(name: str, have: UnitState | Unknown) -> tuple[Difference, ...]:
     """How a unit differs from enabled and running.
 
     + name: the unit, with its ending
     + have: the unit as it is
-    + rewritten: whether this run is about to write its file, so that what runs will be outdated
     """
     resource = f"unit {name}"
     if isinstance(have, Unknown):
         return differing(resource, [("state", "active (running)", f"unknown: {have.unknown}")])
     enablement = have.unit_file_state or "absent"
-    outdated = have.is_running and (have.is_outdated or rewritten)
+    outdated = have.is_running and have.is_outdated
     return differing(
         resource,
         [
