@@ -95,7 +95,7 @@ def pushed(service: Service, want: Snapshot, query: Query, source: str) -> Comma
     owner = shlex.quote(f"{service.user}:")
     quoted = shlex.quote(incoming)
     yield step(
-        f"chown -R {owner} {quoted} && {run_module('start')} && rm -rf -- {quoted}",
+        f"chown -R {owner} {quoted} && {run_module('weights.start')} && rm -rf -- {quoted}",
         stdin=json.dumps(order),
         stream=True,
     )

@@ -17,7 +17,7 @@ from inventory.errors import BoxwrightError, ConvergeError
 from inventory.service import Service
 from operations.difference import Difference, differing
 from operations.steps import Commands, Step, guarded, settled, show
-from operations.tools import run_tool
+from operations.tools import run_module
 
 JOURNAL_LINES = 4000
 """Several failing starts of an engine with eight workers."""
@@ -115,8 +115,8 @@ def readiness(service: Service, query: Query, max_num_seqs: int | None = None) -
         return
     unit, url, model = service.unit, service.listen.url, service.served_model_name
     patience = str(service.load_time * PATIENCE)
-    wait = run_tool(
-        "wait.py", "--unit", unit, "--url", url, "--model", model, "--timeout", patience
+    wait = run_module(
+        "switch.wait", "--unit", unit, "--url", url, "--model", model, "--timeout", patience
     )
     yield WatchedStep(
         f"exec {wait}",
@@ -127,7 +127,7 @@ def readiness(service: Service, query: Query, max_num_seqs: int | None = None) -
         f"echo it); journalctl -u {unit} on the box has all of them",
     )
     yield WatchedStep(
-        f"{run_tool('chat.py', '--url', url, '--model', model)} && {_note(unit)}",
+        f"{run_module('switch.smoke', '--url', url, '--model', model)} && {_note(unit)}",
         unit=unit,
         max_num_seqs=max_num_seqs,
         wanted=f"one chat completion from {service.name}",

@@ -16,7 +16,7 @@ from inventory.errors import ConflictError
 from inventory.service import Service
 from operations.difference import Difference, differing
 from operations.steps import Commands, Step, guarded, settled, show
-from operations.tools import run_tool
+from operations.tools import run_module
 
 RELEASE_SECONDS = 60
 """GPU memory comes back within seconds of its process; a minute without it has another cause."""
@@ -105,8 +105,8 @@ def service(want: Service, query: Query, gpus: tuple[str, ...] = ()) -> Commands
     name = shlex.quote(want.unit)
     if any(difference.attribute != "enablement" for difference in differences):
         if gpus:
-            release = run_tool(
-                "release.py", "--gpus", ",".join(gpus), "--timeout", str(RELEASE_SECONDS)
+            release = run_module(
+                "switch.release", "--gpus", ",".join(gpus), "--timeout", str(RELEASE_SECONDS)
             )
             yield Step(
                 f"systemctl stop -- {name} && exec {release}",

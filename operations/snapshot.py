@@ -137,7 +137,7 @@ def snapshot(
         return
     require_room(want, actual, folder, prunable(pruned, want, actual.neighbours))
     yield Step(
-        f"exec {run_module('start')}",
+        f"exec {run_module('weights.start')}",
         stdin=json.dumps(fetch_order(service, want, token)),
         stream=True,
         wanted=f"the complete snapshot of {want.repo} at {want.commit[:12]} in {folder}",

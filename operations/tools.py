@@ -7,6 +7,7 @@ import json
 import shlex
 from functools import cache
 from importlib.resources import files
+from importlib.resources.abc import Traversable
 
 from pyinfra import host
 from pyinfra.api import operation
@@ -20,20 +21,25 @@ from operations.steps import Commands, Step, alone, guarded, settled, show
 REQUIREMENTS = ("huggingface_hub==2.4.0", "tenacity==9.2.1")
 """The versions that the fetcher's behaviour was tested with."""
 
-PROGRAMS = ("release.py", "wait.py", "chat.py")
-"""Programs of one file each."""
-
-PACKAGE = "weights"
-"""A package of several small modules, run as ``python -m weights.MODULE``."""
+PACKAGE = "remote"
+"""The programs are modules of this package on the box: ``python -m remote.weights.start``."""
 
 
 @cache
 def programs() -> dict[str, str]:
     """File name -> text of the programs that run on the box."""
     root = files("operations.remote")
-    modules = sorted(one.name for one in (root / PACKAGE).iterdir() if one.name.endswith(".py"))
-    names = [*PROGRAMS, *(f"{PACKAGE}/{name}" for name in modules)]
-    return {name: root.joinpath(name).read_text() for name in names}
+    parts = [root, *sorted((part for part in root.iterdir() if part.is_dir()), key=_name)]
+    modules = [(part, module) for part in parts for module in sorted(part.iterdir(), key=_name)]
+    return {
+        "/".join([PACKAGE, *([] if part is root else [part.name]), module.name]): module.read_text()
+        for part, module in modules
+        if module.name.endswith(".py")
+    }
+
+
+def _name(one: Traversable) -> str:
+    return one.name
 
 
 @cache
@@ -97,7 +103,7 @@ _UNPACK = """
 import json, pathlib, sys
 folder = pathlib.Path(sys.argv[1])
 for name, text in json.loads((folder / "programs.json").read_text()).items():
-    (folder / name).parent.mkdir(exist_ok=True)
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text)
 site, = (folder / "venv/lib").glob("python3*/site-packages")
 (site / "boxwright.pth").write_text(f"{folder}\\n")
@@ -111,12 +117,6 @@ def source_arguments(wheelhouse: str | None) -> str:
 
 
 def run_module(module: str, *arguments: str) -> str:
-    """The command line, quoted, that runs a module of the package on the box."""
+    """The command line, quoted, that runs a program on the box, e.g. ``weights.start``."""
     words = [f"{tools_folder()}/venv/bin/python", "-m", f"{PACKAGE}.{module}", *arguments]
-    return " ".join(map(shlex.quote, words))
-
-
-def run_tool(program: str, *arguments: str) -> str:
-    """The command line, quoted, that runs one of the programs on the box."""
-    words = [f"{tools_folder()}/venv/bin/python", f"{tools_folder()}/{program}", *arguments]
     return " ".join(map(shlex.quote, words))

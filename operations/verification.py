@@ -38,7 +38,7 @@ ConditionPathExists={folder}
 [Service]
 Type=oneshot
 User={service.user}
-ExecStart={run_module("verify", "--folder", folder)}
+ExecStart={run_module("weights.verify", "--folder", folder)}
 Nice=19
 IOSchedulingClass=idle
 NoNewPrivileges=yes
@@ -151,7 +151,7 @@ def verified(service: Service, want: Snapshot, query: Query) -> Commands:
         host.noop(f"{folder} is not there yet: it is hashed while it is fetched")
         return
     yield Step(
-        f"exec {run_module('verify', '--folder', folder)}",
+        f"exec {run_module('weights.verify', '--folder', folder)}",
         stream=True,
         wanted=f"every byte of {want.repo}@{want.commit[:12]} as the Hub lists it",
         why="a model of wrong bytes answers, and answers wrongly",

@@ -69,7 +69,7 @@ def order(hub: RemoteHub, snapshot: Snapshot, token: str | None = None) -> str:
 def start(box: Box, text: str) -> subprocess.Popen[str]:
     """The command that an operation runs, over a connection of its own."""
     process = subprocess.Popen(
-        [*box.connection.ssh("root"), run_module("start")],
+        [*box.connection.ssh("root"), run_module("weights.start")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

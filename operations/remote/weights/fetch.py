@@ -2,7 +2,7 @@
 
 Runs on the box as the user that will own the snapshot, by hand too::
 
-    python -m weights.fetch < job.json
+    python -m remote.weights.fetch < job.json
 
 The job on standard input is what ``job.py`` describes. Every file is hashed while it arrives and
 put in place only when its digest is the listed one; the manifest is written last, and the staging

@@ -2,7 +2,7 @@
 
 Runs as root on the box, by hand too::
 
-    python -m weights.start < order.json
+    python -m remote.weights.start < order.json
 
 The order on standard input: ``job`` (see ``job.py``; without a token), ``token`` (or null) and
 ``user``. The fetch outlives the connection that started it. The token lies in a file that only root
@@ -18,16 +18,15 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from ..transient import follow, is_running, launch, properties
 from .job import MANIFEST
 from .progress import HUNG
 
 RUN = Path("/run/boxwright")
-POLL = 0.3
 PASSED_ON = (
     "HTTP_PROXY",
     "HTTPS_PROXY",
@@ -50,22 +49,6 @@ def unit_name(folder: str) -> str:
     return f"boxwright-fetch-{hashlib.sha256(folder.encode()).hexdigest()[:12]}.service"
 
 
-def properties(unit: str) -> dict[str, str]:
-    """What systemd says of the unit."""
-    shown = subprocess.run(
-        ["systemctl", "show", "-p", "LoadState,ActiveState,Result,ExecMainStatus", "--", unit],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line)
-
-
-def is_running(state: Mapping[str, str]) -> bool:
-    """Whether the fetch is under way, also between two starts."""
-    return state.get("ActiveState") in {"active", "activating", "deactivating", "reloading"}
-
-
 def start(order: Mapping[str, Any], unit: str, place: Path) -> bool:
     """Start the unit. False where another one started it in the same moment.
 
@@ -77,7 +60,6 @@ def start(order: Mapping[str, Any], unit: str, place: Path) -> bool:
     (place / "job.json").write_text(json.dumps(order["job"]))
     (place / "environment").write_text("".join(environment_lines()))
     _private(place / "token", str(order.get("token") or ""))
-    package = __spec__.parent if __spec__ else "weights"
     wanted = {
         "User": order["user"],
         "Type": "exec",
@@ -87,7 +69,6 @@ def start(order: Mapping[str, Any], unit: str, place: Path) -> bool:
         "StandardError": f"append:{place}/log",
         "LoadCredential": f"token:{place}/token",
         "EnvironmentFile": f"{place}/environment",
-        "WorkingDirectory": str(Path(__file__).resolve().parents[1]),
         # A hung fetch ends itself with this status; the credential has to be there again then.
         "RestartForceExitStatus": str(HUNG),
         "RestartSec": "5",
@@ -99,14 +80,9 @@ def start(order: Mapping[str, Any], unit: str, place: Path) -> bool:
         "Nice": "5",
         "TimeoutStopSec": "10",
     }
-    command = ["systemd-run", "--quiet", "--no-block", f"--unit={unit}"]
-    command.append(f"--description=fetch of {order['job']['folder']}; its log: {place}/log")
-    command += [f"--property={name}={value}" for name, value in wanted.items()]
-    command += [sys.executable, "-m", f"{package}.fetch"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0 and not is_running(properties(unit)):
-        raise OSError(f"systemd-run: {done.stderr.strip()}")
-    return done.returncode == 0
+    package = str(__spec__.parent) if __spec__ else "remote.weights"
+    description = f"fetch of {order['job']['folder']}; its log: {place}/log"
+    return launch(unit, description, wanted, "fetch", package, __file__)
 
 
 def environment_lines() -> Iterator[str]:
@@ -115,28 +91,6 @@ def environment_lines() -> Iterator[str]:
         if name.upper() in PASSED_ON and "\n" not in value:
             quoted = value.replace("\\", "\\\\").replace('"', '\\"')
             yield f'{name}="{quoted}"\n'
-
-
-def follow(unit: str, log: Path, joined: bool) -> dict[str, str]:
-    """Print the unit's log as it grows, until the unit has ended.
-
-    + joined: the fetch ran already: only its last line is of interest, and what follows
-    + returns: what systemd says of the ended unit
-    """
-    position = 0
-    while True:
-        state = properties(unit)
-        if log.exists():
-            with log.open(errors="replace") as stream:
-                stream.seek(position)
-                lines = stream.readlines()
-                position = stream.tell()
-            for line in lines[-1:] if joined else lines:
-                print(line, end="", flush=True)
-            joined = False
-        if not is_running(state):
-            return state
-        time.sleep(POLL)
 
 
 def _private(path: Path, text: str) -> None:

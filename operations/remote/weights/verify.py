@@ -2,7 +2,7 @@
 
 On the box, by hand too::
 
-    python -m weights.verify --folder /shared/models/ORG/NAME/COMMIT
+    python -m remote.weights.verify --folder /shared/models/ORG/NAME/COMMIT
 
 Reads the manifest, hashes all files on all cores, and strikes wrong ones out of the manifest: the
 next run of boxwright sees them as changed and fetches them again. Exit status 0 where every byte is

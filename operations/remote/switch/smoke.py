@@ -2,7 +2,7 @@
 
 Runs on the box, standard library only, by hand too::
 
-    python chat.py --url http://127.0.0.1:8000 --model MiniMaxAI/MiniMax-M2.5
+    python -m remote.switch.smoke --url http://127.0.0.1:8000 --model MiniMaxAI/MiniMax-M2.5
 
 Health checks say 200 before the first real request has run a kernel; this is that request.
 """

@@ -2,7 +2,7 @@
 
 Runs on the box, standard library only, by hand too::
 
-    python wait.py --unit vllm-minimax-m25.service --url http://127.0.0.1:8000 \\
+    python -m remote.switch.wait --unit vllm-minimax-m25.service --url http://127.0.0.1:8000 \\
         --model MiniMaxAI/MiniMax-M2.5 --timeout 600
 
 Watches the unit and the HTTP endpoint together; the first verdict ends it. Exit status 0 is

@@ -2,7 +2,7 @@
 
 Runs on the box, standard library only, by hand too::
 
-    python release.py --gpus GPU-1111…,GPU-2222… --timeout 60
+    python -m remote.switch.release --gpus GPU-1111…,GPU-2222… --timeout 60
 
 GPU memory comes back some time after the process that held it is gone, and an engine that starts
 in between fails. Free is what two readings in a row say: no process, and no more memory in use than

@@ -1,0 +1,79 @@
+"""A unit of its own for work of minutes: it outlives the connection that started it, and is joined.
+
+Standard library only.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+POLL = 0.2
+ENDED = frozenset({"inactive", "failed"})
+
+
+def properties(unit: str) -> dict[str, str]:
+    """What systemd says of the unit."""
+    shown = subprocess.run(
+        ["systemctl", "show", "-p", "LoadState,ActiveState,Result,ExecMainStatus", "--", unit],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line)
+
+
+def is_running(state: Mapping[str, str]) -> bool:
+    """Whether the work is under way, also between two starts."""
+    return bool(state) and state.get("ActiveState") not in ENDED
+
+
+def launch(
+    unit: str, description: str, wanted: Mapping[str, str], module: str, package: str, file: str
+) -> bool:
+    """Start a module of the caller's package as a unit.
+
+    + wanted: properties of the unit
+    + module: name in the package
+    + package: the caller's, as it was imported
+    + file: the caller's ``__file__``
+    + returns: False where another one started the unit in the same moment
+    + raises: OSError with systemd's words
+    """
+    folder = Path(file).resolve().parents[len(package.split("."))]
+    command = ["systemd-run", "--quiet", "--no-block", f"--unit={unit}"]
+    command.append(f"--description={description}")
+    command += [
+        f"--property={name}={value}"
+        for name, value in {"WorkingDirectory": str(folder), **wanted}.items()
+    ]
+    command += [sys.executable, "-m", f"{package}.{module}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode != 0 and not is_running(properties(unit)):
+        raise OSError(f"systemd-run: {done.stderr.strip()}")
+    return done.returncode == 0
+
+
+def follow(unit: str, log: Path, joined: bool) -> dict[str, str]:
+    """Print the unit's log as it grows, until the unit has ended.
+
+    + joined: the work ran already: only its last line is of interest, and what follows
+    + returns: what systemd says of the ended unit
+    """
+    position = 0
+    while True:
+        state = properties(unit)
+        if log.exists():
+            with log.open(errors="replace") as stream:
+                stream.seek(position)
+                lines = stream.readlines()
+                position = stream.tell()
+            for line in lines[-1:] if joined else lines:
+                print(line, end="", flush=True)
+            joined = False
+        if not is_running(state):
+            return state
+        time.sleep(POLL)
