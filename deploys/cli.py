@@ -6,6 +6,7 @@ import argparse
 import sys
 from collections.abc import Sequence
 
+from deploys.history import add_history_command
 from inventory.fit.cli import add_fit_command
 
 
@@ -18,7 +19,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         prog="boxwright", description="Converge a box with pyinfra; ask about it with this."
     )
-    add_fit_command(parser.add_subparsers(required=True, metavar="COMMAND"))
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    add_fit_command(commands)
+    add_history_command(commands)
     parsed = parser.parse_args(arguments)
     return int(parsed.run(parsed))
 

@@ -1,0 +1,77 @@
+"""Figures in the words of people."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+MINUTE = 60.0
+IN_SECONDS = 100.0
+"""Below this many seconds, no minutes."""
+SAME = 0.005
+"""Two figures whose ratio is nearer to one than this are called the same."""
+
+
+def duration(seconds: float) -> str:
+    """Seconds, or minutes and seconds.
+
+    >>> duration(75.24), duration(785.0), duration(-0.31)
+    ('75.2 s', '13 min 5 s', '-0.3 s')
+    """
+    if abs(seconds) < IN_SECONDS:
+        return f"{seconds:.1f} s"
+    minutes, rest = divmod(round(abs(seconds)), int(MINUTE))
+    return f"{'-' if seconds < 0 else ''}{minutes} min {rest} s"
+
+
+def against(this: float, that: float) -> str:
+    """Two durations.
+
+    >>> against(64.2, 206.0)
+    '64.2 s against 3 min 26 s'
+    """
+    return f"{duration(this)} against {duration(that)}"
+
+
+def fewer(ratio: float) -> str:
+    """How many times fewer bytes.
+
+    >>> fewer(2.347), fewer(0.5), fewer(1.001)
+    ('2.3x fewer bytes', '2.0x more bytes', 'as many bytes')
+    """
+    if abs(ratio - 1) < SAME:
+        return "as many bytes"
+    return f"{times(ratio)} fewer bytes" if ratio > 1 else f"{times(1 / ratio)} more bytes"
+
+
+def quicker(ratio: float) -> str:
+    """How many times as fast a read.
+
+    >>> quicker(1.4), quicker(0.8), quicker(1.0)
+    ('1.4x faster read', '1.2x slower read', 'as fast a read')
+    """
+    if abs(ratio - 1) < SAME:
+        return "as fast a read"
+    return f"{times(ratio)} faster read" if ratio > 1 else f"{times(1 / ratio)} slower read"
+
+
+def times(ratio: float) -> str:
+    """A factor; two decimals near one, so that it is not called 1.0.
+
+    >>> times(2.347), times(1.026), times(31.2)
+    ('2.3x', '1.03x', '31x')
+    """
+    if ratio < 1.1:  # noqa: PLR2004
+        return f"{ratio:.2f}x"
+    return f"{ratio:.1f}x" if ratio < 10 else f"{ratio:,.0f}x"  # noqa: PLR2004
+
+
+def moment(seconds: float) -> str:
+    """Seconds since the epoch as date and minute, UTC.
+
+    >>> moment(1795554412.0)
+    '2026-11-24 21:06'
+    """
+    try:
+        return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
+    except (ValueError, OverflowError, OSError):
+        return "?"
