@@ -15,12 +15,13 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator
+from pydantic import Field, field_validator, model_validator
 
 from inventory.desired import AbsolutePath, Desired, OneLine, Repository, Revision, UnitName
 from inventory.engine import Vllm
+from inventory.throughput import Throughput
 
 Within = Literal["numa-node", "socket", "nvlink", "host"]
 """How close the GPUs of one service must be to each other."""
@@ -123,6 +124,20 @@ class Service(Desired):
     load_seconds: int | None = Field(default=None, ge=1, le=86_400)
     """Longest time that a load may need, in seconds: sizes the start limit and the patience of the
     readiness check. None follows from the bytes of the weights."""
+    throughput: Throughput | None = None
+    """Measure each start once it is ready, against the one before. None measures nothing."""
+
+    @model_validator(mode="after")
+    def _measurable(self) -> Self:
+        if self.throughput is None or self.engine.max_model_len is None:
+            return self
+        tokens = self.throughput.input_tokens + self.throughput.output_tokens
+        if tokens > self.engine.max_model_len:
+            raise ValueError(
+                f"throughput.input_tokens and output_tokens are {tokens} together, more than "
+                f"engine.max_model_len ({self.engine.max_model_len})"
+            )
+        return self
 
     @field_validator("environment")
     @classmethod

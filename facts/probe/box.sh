@@ -24,6 +24,7 @@ unit_file() {
 }
 
 ready() { for u in $UNITS; do [ -r "/var/lib/boxwright/ready/$u" ] && printf '%s %s\n' "$u" "$(cat "/var/lib/boxwright/ready/$u")"; done; :; }
+measured() { for u in $UNITS; do [ -r "/var/lib/boxwright/measured/$u" ] && printf '%s %s\n' "$u" "$(cat "/var/lib/boxwright/measured/$u")"; done; :; }
 
 folders() { for f in $FOLDERS; do stat -c '%n|%F|%a|%U|%G' -- "$f" 2>/dev/null || echo "$f|absent"; done; :; }
 
@@ -100,6 +101,7 @@ sec manager manager
   sec units units
   for unit in $UNITS; do sec "unit-file:$unit" unit_file "$unit"; done
   sec ready ready
+  sec measured measured
 }
 [ -z "$FOLDERS" ] || sec folders folders
 [ -z "$DISKS" ] || sec disks disks

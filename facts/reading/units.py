@@ -53,6 +53,10 @@ class UnitState(Frozen):
     """None where no file of that name is in /etc/systemd/system."""
     ready_invocation: str | None = None
     """The start that boxwright last saw answer."""
+    measured_invocation: str | None = None
+    """The start whose throughput was last measured, and found or accepted to be good."""
+    measured_load: str | None = None
+    """Digest of the load that it was measured under (inventory/throughput.py)."""
 
     @property
     def exists(self) -> bool:
@@ -102,24 +106,29 @@ class UnitState(Frozen):
 def read_units(found: Mapping[str, Section]) -> tuple[UnitState, ...] | Unknown:
     """The units that the probe was asked for.
 
-    + found: sections ``units``, ``unit-file:NAME`` and ``ready``
+    + found: sections ``units``, ``unit-file:NAME``, ``ready`` and ``measured``
     """
     section = found.get("units", MISSING)
     if section.rc != 0:
         return Unknown(unknown=section.text.strip() or "the units were not read")
     ready = _ready(found.get("ready", MISSING))
+    measured = _measured(found.get("measured", MISSING))
     units = []
     for block in re.split(r"\n\s*\n", section.text):
         fields = dict(line.split("=", 1) for line in block.split("\n") if "=" in line)
         name = fields.get("Id", "")
         if name:
             file = _unit_file(found.get(f"unit-file:{name}", MISSING))
-            units.append(_unit(name, fields, file, ready.get(name)))
+            units.append(_unit(name, fields, file, ready.get(name), measured.get(name)))
     return tuple(units)
 
 
 def _unit(
-    name: str, fields: Mapping[str, str], file: UnitFile | Unknown | None, ready: str | None
+    name: str,
+    fields: Mapping[str, str],
+    file: UnitFile | Unknown | None,
+    ready: str | None,
+    measured: tuple[str, str] | None,
 ) -> UnitState:
     return UnitState(
         name=name,
@@ -138,6 +147,8 @@ def _unit(
         job_queued=fields.get("Job", "") not in {"", "0"},
         file=file,
         ready_invocation=ready,
+        measured_invocation=measured[0] if measured else None,
+        measured_load=measured[1] if measured else None,
     )
 
 
@@ -180,3 +191,8 @@ def _unit_file(section: Section) -> UnitFile | Unknown | None:
 def _ready(section: Section) -> dict[str, str]:
     pairs = (line.split() for line in section.lines)
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2}  # noqa: PLR2004
+
+
+def _measured(section: Section) -> dict[str, tuple[str, str]]:
+    words = (line.split() for line in section.lines)
+    return {word[0]: (word[1], word[2]) for word in words if len(word) == 3}  # noqa: PLR2004

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -40,26 +41,66 @@ def error(status: int, message: str, kind: str) -> dict[str, Any]:
     return {"error": {"message": message, "type": kind, "param": None, "code": status}}
 
 
-def words_of(setting: Setting, limit: int) -> list[str]:
-    """The tokens of an answer: one word is one token."""
+def words_of(setting: Setting, limit: int, endless: bool = False) -> list[str]:
+    """The tokens of an answer: one word is one token.
+
+    + endless: say it again and again up to the limit, as a model does that must ignore its end
+    """
     match setting.plan.serve:
         case "empty":
             return []
         case "garbage":
             return ["!"] * limit
     words = setting.plan.text.split()
-    return [words[n % len(words)] for n in range(limit)]
+    count = limit if endless else min(limit, len(words))
+    return [words[n % len(words)] for n in range(count)]
+
+
+def refused(setting: Setting, body: Mapping[str, Any]) -> str:
+    """Why a request is a bad one; empty for a good one.
+
+    The sentence is vLLM's (0.32.0 renderers/online_renderer.py:268).
+    """
+    arguments = setting.arguments
+    parsed = arguments.enable_auto_tool_choice and arguments.tool_call_parser
+    if body.get("tools") and body.get("tool_choice", "auto") == "auto" and not parsed:
+        return (
+            '"auto" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set'
+        )
+    return ""
+
+
+def message(setting: Setting, body: Mapping[str, Any], text: str) -> dict[str, Any]:
+    """What the parsers make of a text: reasoning up to ``</think>``, and one ``<tool_call>``."""
+    reasoning, calls = None, []
+    if setting.arguments.reasoning_parser and "</think>" in text:
+        reasoning, _, text = text.partition("</think>")
+        reasoning = reasoning.removeprefix("<think>").strip()
+    if body.get("tools") and setting.arguments.tool_call_parser and "<tool_call>" in text:
+        text, _, call = text.partition("<tool_call>")
+        function = json.loads(call.partition("</tool_call>")[0])
+        function["arguments"] = json.dumps(function["arguments"])
+        calls = [{"id": "call-1", "type": "function", "function": function}]
+    return {
+        "role": "assistant",
+        "content": text.strip() or None,
+        "reasoning": reasoning,
+        "tool_calls": calls,
+    }
 
 
 def completion(setting: Setting, body: Mapping[str, Any], chat: bool) -> dict[str, Any]:
     """``/v1/chat/completions`` or ``/v1/completions``."""
     limit = body.get("max_completion_tokens") or body.get("max_tokens") or DEFAULT_TOKENS
-    words = words_of(setting, int(limit))
+    words = words_of(setting, int(limit), bool(body.get("ignore_eos")))
     text = ("" if setting.plan.serve == "garbage" else " ").join(words)
     asked = str(body.get("messages") if chat else body.get("prompt"))
-    choice: dict[str, Any] = {"index": 0, "finish_reason": "length", "logprobs": None}
+    ending = "length" if len(words) == int(limit) else "stop"
+    choice: dict[str, Any] = {"index": 0, "finish_reason": ending, "logprobs": None}
     if chat:
-        choice["message"] = {"role": "assistant", "content": text or None}
+        choice["message"] = message(setting, body, text)
+        if choice["message"]["tool_calls"]:
+            choice["finish_reason"] = "tool_calls"
     else:
         choice["text"] = text
     prompt = len(asked.split())
@@ -85,7 +126,7 @@ def chunks(whole: Mapping[str, Any], words: list[str], chat: bool) -> list[dict[
     for number, word in enumerate(words):
         text = word if number == 0 else f" {word}"
         piece = {"delta": {"content": text}} if chat else {"text": text}
-        last = "length" if number == len(words) - 1 else None
+        last = whole["choices"][0]["finish_reason"] if number == len(words) - 1 else None
         found.append({**base, "choices": [{"index": 0, "finish_reason": last, **piece}]})
     return [*found, {**base, "choices": [], "usage": whole["usage"]}]
 

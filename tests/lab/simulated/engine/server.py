@@ -131,10 +131,15 @@ class Handler(BaseHTTPRequestHandler):
             message = "EngineCore encountered an issue. See stack trace (above) for the root cause."
             self._json(500, answers.error(500, message, "InternalServerError"))
             return
+        if chat and (message := answers.refused(setting, asked)):
+            self._json(400, answers.error(400, message, "BadRequestError"))
+            return
         whole = answers.completion(setting, asked, chat)
         count = whole["usage"]["completion_tokens"]
         if asked.get("stream"):
-            self._stream(answers.chunks(whole, answers.words_of(setting, count), chat))
+            self._stream(
+                answers.chunks(whole, answers.words_of(setting, count, endless=True), chat)
+            )
         else:
             self._take_time(count)
             self._json(200, whole)
