@@ -62,6 +62,8 @@ class Plan:
     service: Service
     """With what was left open derived for this box."""
     placement: Chosen
+    driver: str | None
+    """Version of the GPUs' driver."""
     fitting: Fitting
     unit_text: str
     moved: bool
@@ -176,7 +178,8 @@ def plan_for(order: Order, actual: Actual) -> Plan:
     require_room(order.snapshot, actual, order.folder, freed)
     require_port(service, actual, leaving)
     moved = bool(keep) and set(keep) != set(chosen.gpus)
-    return Plan(order, service, chosen, fitting, text, moved)
+    driver = None if isinstance(actual.hardware.driver, Unknown) else actual.hardware.driver
+    return Plan(order, service, chosen, driver, fitting, text, moved)
 
 
 def require_ground(actual: Actual, service: Service) -> None:

@@ -17,11 +17,10 @@ from operations.engine import engine
 from operations.host import ground
 from operations.prune import prune
 from operations.push import pushed
-from operations.readiness import readiness
-from operations.retire import retire
-from operations.service import service as running
 from operations.snapshot import snapshot
-from operations.steps import RefusedError, data, report
+from operations.steps import RefusedError, data, flag, report
+from operations.switch import switch
+from operations.throughput import RULE, throughput
 from operations.tools import tools
 from operations.unit import unit
 from operations.verification import verification, verified
@@ -29,17 +28,21 @@ from operations.verification import verification, verified
 SECOND_LOOK_SECONDS = 5.0
 
 
-def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
+def serve(service: Service, *, replaces: Sequence[Service] = (), rollback: bool = True) -> None:
     """Make this box serve a model, and retire what served before.
 
     + service: what should be served
-    + replaces: services that it takes over from: stopped and disabled once it can start
+    + replaces: services that it takes over from: stopped once it can start, disabled once it
+      answers
+    + rollback: whether what served before comes back where the new one does not become ready;
+      False keeps the wreck for study
 
     Host data: ``override`` (inventory/override.py), ``locks`` (folder of the lock files),
-    ``upgrade`` (resolve the revision anew), ``accept`` (rules of the fit to override), ``prune``
-    (superseded snapshots to delete: commits, separated by commas), ``push`` (folder on this
-    machine to send the snapshot from), ``verify`` (hash every byte of the snapshot again),
-    ``sysfs`` (of a simulated machine).
+    ``upgrade`` (resolve the revision anew), ``accept`` (rules of the fit to override;
+    ``throughput`` takes slower figures as the new measure), ``prune`` (superseded snapshots to
+    delete: commits, separated by commas), ``push`` (folder on this machine to send the snapshot
+    from), ``verify`` (hash every byte of the snapshot again), ``rollback`` (as above), ``sysfs``
+    (of a simulated machine).
 
     **Example:**
 
@@ -53,14 +56,14 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
             tuple(replaces),
             override=data(host, "override"),
             locks=Path(data(host, "locks", "locks")),
-            upgrade=bool(data(host, "upgrade", False)),
+            upgrade=flag(host, "upgrade"),
             accept=str(data(host, "accept", "")),
             prune=str(data(host, "prune", "")),
             sysfs=data(host, "sysfs", "/sys"),
         )
         for note in order.notes:
             logger.warning(f"{host.print_prefix}{note}")
-        _steps(_plan(order))
+        _steps(_plan(order), flag(host, "rollback", rollback))
     except (BoxwrightError, RefusedError) as error:
         report(host, error)
         # The other boxes of the inventory go on.
@@ -84,7 +87,7 @@ def _plan(order: Order) -> Plan:
     return plan_for(order, actual_state(host, order.query))
 
 
-def _steps(plan: Plan) -> None:
+def _steps(plan: Plan, rollback: bool) -> None:
     """The operations in their order."""
     order = plan.order
     want, query = plan.service, order.query.model_copy(update={"hardware": False})
@@ -125,7 +128,7 @@ def _steps(plan: Plan) -> None:
         want=order.snapshot,
         query=query,
     )
-    if data(host, "verify"):
+    if flag(host, "verify"):
         verified(
             name=f"{want.name}: every byte hashed again",
             service=want,
@@ -141,12 +144,22 @@ def _steps(plan: Plan) -> None:
         checks=(ArgumentsCheck(want, order.accept),),
     )
     # Until here whatever served before is still serving.
-    for old in order.replaces:
-        retire(name=f"{old.name}: stopped and disabled", unit_name=old.unit, query=query)
-    running(name=f"{want.name}: running", want=want, query=query, gpus=plan.placement.gpus)
-    readiness(
-        name=f"{want.name}: ready",
+    switch(
+        name=f"{want.name}: serving",
         service=want,
+        replaces=order.replaces,
         query=query,
+        placement=plan.placement,
+        snapshot=order.snapshot,
+        driver=plan.driver,
+        rollback=rollback,
         max_num_seqs=plan.fitting.most_sequences,
     )
+    if want.throughput is not None:
+        throughput(
+            name=f"{want.name}: throughput",
+            service=want,
+            query=query,
+            folder=order.folder,
+            accepted=RULE in order.accept,
+        )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 
 from pyinfra import logger
@@ -11,7 +12,7 @@ from pyinfra.connectors.util import CommandOutput
 
 from facts.privilege import as_root
 from inventory.base import Unknown
-from inventory.errors import FitError
+from inventory.errors import ConvergeError, FitError
 from inventory.fit.flags import flag_verdicts, read_help
 from inventory.parallel import tensor_parallel_size
 from inventory.service import Service
@@ -24,8 +25,8 @@ HELP_SECONDS = 300
 class ArgumentsCheck(StringCommand):
     """Refuses flags that the installed engine does not know, and values that it does not allow.
 
-    Its help also proves that the environment can be imported at all. A text that cannot be read as
-    help is said and stops nothing.
+    An engine that dies of a traceback before it prints its help cannot be imported, and is refused
+    too. Any other text that cannot be read as help is said and stops nothing.
 
     + service: as it will start
     + accept: rules that the operator overrides
@@ -50,10 +51,13 @@ class ArgumentsCheck(StringCommand):
     ) -> tuple[bool, CommandOutput]:
         """Ask, and judge the answer here."""
         engine = self.service.engine
-        _, output = host.run_shell_command(
+        ok, output = host.run_shell_command(
             self, print_output=False, print_input=state.print_input, **connector_arguments
         )
         found = read_help(output.output)
+        if not ok and (broken := broken_import(output.output)):
+            report(host, self._broken(broken))
+            return False, CommandOutput([])
         if isinstance(found, Unknown):
             last = [line for line in output.output_lines if line.strip()][-1:]
             logger.warning(
@@ -76,3 +80,27 @@ class ArgumentsCheck(StringCommand):
             )
             report(host, error)
         return not wrong, CommandOutput([])
+
+    def _broken(self, line: str) -> ConvergeError:
+        engine = self.service.engine
+        return ConvergeError(
+            f"{engine.package} {engine.version} that can be imported",
+            line,
+            "the engine would end in the same way at its start; the old service still serves",
+            f"run {engine.environment_folder}/{' '.join(engine.command)} --help on the box for the "
+            f"whole traceback; to install the environment anew, remove {engine.environment_folder} "
+            "and run again",
+        )
+
+
+def broken_import(text: str) -> str:
+    """The exception that ended a program which never got to its help; empty where none did.
+
+    + text: all that it printed
+
+    >>> broken_import("Traceback (most recent call last):\\n  File x\\nImportError: libcuda\\n")
+    'ImportError: libcuda'
+    """
+    _, trace, rest = text.rpartition("Traceback (most recent call last):")
+    lines = [line.strip() for line in rest.splitlines() if re.match(r"[A-Za-z_][\w.]*(:|$)", line)]
+    return lines[0] if trace and lines else ""

@@ -21,7 +21,7 @@ from pyinfra.connectors.util import CommandOutput
 
 from facts.box import changed
 from facts.privilege import as_root
-from inventory.errors import BoxwrightError, ConvergeError
+from inventory.errors import BoxwrightError, ConvergeError, DesiredStateError
 from operations.difference import Difference
 
 P = ParamSpec("P")
@@ -182,3 +182,22 @@ def settled(left: Iterable[Difference], next_step: str) -> None:
 def data(host: Host, key: str, default: Any = None) -> Any:
     """A value of the host's data, or the default where it is not set."""
     return host.data.get(key, default)
+
+
+def flag(host: Host, key: str, default: bool = False) -> bool:
+    """A value of the host's data as yes or no.
+
+    + raises: DesiredStateError for a word that is neither: ``--data rollback=no`` must not be a yes
+    """
+    value = host.data.get(key, default)
+    word = str(value).strip().lower()
+    if word in {"true", "yes", "on", "1"}:
+        return True
+    if word in {"false", "no", "off", "0", "none", ""}:
+        return False
+    raise DesiredStateError(
+        wanted=f"{key} as true or false",
+        found=f"{value!r}",
+        why="a word that is neither would be taken for a yes",
+        next_step=f"--data {key}=true or --data {key}=false",
+    )

@@ -55,35 +55,7 @@ def unit_text(
     + accepted: rules of the fit that the operator overrode: the unit says so
     """
     engine = service.engine
-    cache = f"vllm/{engine.package}-{engine.version}"
-    words = [
-        f"{engine.environment_folder}/{engine.command[0]}",
-        *engine.command[1:],
-        *([folder] if engine.command[-1] == "serve" else ["--model", folder]),
-        *("--served-model-name", service.served_model_name),
-        *("--host", service.listen.host, "--port", str(service.listen.port)),
-        *engine.flags(tensor_parallel_size(service)),
-        # Said explicitly: vLLM's own detection refuses one-node boxes and narrowed affinities.
-        *(["--numa-bind", "--numa-bind-nodes", *map(str, numa_nodes)] if numa_nodes else []),
-    ]
-    environment = {
-        # A static user has no writable home here; JIT caches of one engine version do not fit
-        # another.
-        "HOME": f"/var/cache/{cache}",
-        "XDG_CACHE_HOME": f"/var/cache/{cache}",
-        "VLLM_CACHE_ROOT": f"/var/cache/{cache}/vllm",
-        "TRITON_CACHE_DIR": f"/var/cache/{cache}/triton",
-        "TORCHINDUCTOR_CACHE_DIR": f"/var/cache/{cache}/inductor",
-        "FLASHINFER_WORKSPACE_BASE": f"/var/cache/{cache}",
-        # JIT compilers (ninja, nvcc) are looked for on PATH, and a unit's own is bare.
-        "PATH": f"{engine.environment_folder}/bin:/usr/local/cuda/bin:/usr/local/sbin:"
-        "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-        "HF_HUB_OFFLINE": "1",  # the snapshot is complete: nothing to ask, nothing to leak
-        "VLLM_NO_USAGE_STATS": "1",
-        "PYTHONUNBUFFERED": "1",  # the last lines before a crash must reach the journal
-        **gpu_environment,
-        **service.environment,
-    }
+    environment = variables(service, gpu_environment)
     burst_window = math.ceil(START_BURST * (service.load_time + RESTART_SECONDS) * 1.2)
     lines = [
         "# Written by boxwright: the next run replaces what is changed here by hand.",
@@ -104,9 +76,9 @@ def unit_text(
         "Type=exec",  # vLLM 0.32 does not notify; exec at least reports a missing binary
         f"User={service.user}",
         f"Group={service.user}",
-        f"CacheDirectory={cache}",
+        f"CacheDirectory={_cache(service)}",
         *(f"Environment={_quoted(f'{name}={value}')}" for name, value in environment.items()),
-        "ExecStart=" + _command_line(words),
+        "ExecStart=" + _command_line(command_words(service, folder, numa_nodes)),
         # An engine that dies ends the server with status 0 (vllm-project/vllm#48966).
         "Restart=always",
         f"RestartSec={RESTART_SECONDS}",
@@ -124,6 +96,58 @@ def unit_text(
         "WantedBy=multi-user.target",
     ]
     return "\n".join(lines) + "\n"
+
+
+def command_words(
+    service: Service, folder: str, numa_nodes: tuple[int, ...] | None = None
+) -> list[str]:
+    """The engine's command line, word by word.
+
+    + folder: the snapshot's directory
+    + numa_nodes: NUMA node of each GPU, in their order, where workers are to be bound; else None
+    """
+    engine = service.engine
+    return [
+        f"{engine.environment_folder}/{engine.command[0]}",
+        *engine.command[1:],
+        *([folder] if engine.command[-1] == "serve" else ["--model", folder]),
+        *("--served-model-name", service.served_model_name),
+        *("--host", service.listen.host, "--port", str(service.listen.port)),
+        *engine.flags(tensor_parallel_size(service)),
+        # Said explicitly: vLLM's own detection refuses one-node boxes and narrowed affinities.
+        *(["--numa-bind", "--numa-bind-nodes", *map(str, numa_nodes)] if numa_nodes else []),
+    ]
+
+
+def variables(service: Service, gpu_environment: Mapping[str, str]) -> dict[str, str]:
+    """The engine's environment.
+
+    + gpu_environment: variables that pin the chosen GPUs; empty without GPUs
+    """
+    cache = _cache(service)
+    return {
+        # A static user has no writable home here; JIT caches of one engine version do not fit
+        # another.
+        "HOME": f"/var/cache/{cache}",
+        "XDG_CACHE_HOME": f"/var/cache/{cache}",
+        "VLLM_CACHE_ROOT": f"/var/cache/{cache}/vllm",
+        "TRITON_CACHE_DIR": f"/var/cache/{cache}/triton",
+        "TORCHINDUCTOR_CACHE_DIR": f"/var/cache/{cache}/inductor",
+        "FLASHINFER_WORKSPACE_BASE": f"/var/cache/{cache}",
+        # JIT compilers (ninja, nvcc) are looked for on PATH, and a unit's own is bare.
+        "PATH": f"{service.engine.environment_folder}/bin:/usr/local/cuda/bin:/usr/local/sbin:"
+        "/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+        "HF_HUB_OFFLINE": "1",  # the snapshot is complete: nothing to ask, nothing to leak
+        "VLLM_NO_USAGE_STATS": "1",
+        "PYTHONUNBUFFERED": "1",  # the last lines before a crash must reach the journal
+        **gpu_environment,
+        **service.environment,
+    }
+
+
+def _cache(service: Service) -> str:
+    """Folder of compiled kernels, below /var/cache."""
+    return f"vllm/{service.engine.package}-{service.engine.version}"
 
 
 def visible_gpus(text: str) -> tuple[str, ...]:

@@ -111,7 +111,7 @@ def test_a_reboot_comes_back_serving_and_changes_nothing_but_the_note(gpu_box: B
     run = pyinfra("deploys/minimax.py", "-y", box=gpu_box.name)
     assert run.status == 0, run.text
     # Another start has to be seen to answer; nothing else is to be done.
-    assert run.changed == ["vllm-minimax-m25: ready"]
+    assert run.changed == ["vllm-minimax-m25: serving"]
 
 
 @pytest.mark.parametrize(
@@ -119,16 +119,16 @@ def test_a_reboot_comes_back_serving_and_changes_nothing_but_the_note(gpu_box: B
     [
         (
             f"systemctl stop {MINIMAX_M25.unit}",
-            ["vllm-minimax-m25: running", "vllm-minimax-m25: ready"],
+            ["vllm-minimax-m25: serving"],
         ),
         (
             f"systemctl disable --quiet {MINIMAX_M25.unit}",
-            ["vllm-minimax-m25: running", "vllm-minimax-m25: ready"],
+            ["vllm-minimax-m25: serving"],
         ),
-        (f"systemctl start {KIMI_K25.unit}", ["vllm-kimi-k25: stopped and disabled"]),
+        (f"systemctl start {KIMI_K25.unit}", ["vllm-minimax-m25: serving"]),
         (
             f"systemctl enable --quiet --runtime {KIMI_K25.unit}",
-            ["vllm-kimi-k25: stopped and disabled"],
+            ["vllm-minimax-m25: serving"],
         ),
         ("rm /shared/models/lab/tiny-minimax-m2/*/config.json", ["vllm-minimax-m25: snapshot"]),
         (

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operations.remote.switch import holders
-from operations.remote.switch.holders import Holder, Place, phrase, place, since, start_ticks, title
+from operations.remote.switch.cgroup import Place, place
+from operations.remote.switch.holders import Holder, phrase, since, start_ticks, title
 from operations.remote.switch.occupancy import IDLE_MIB, Sample, foreign, reasons
 from operations.remote.switch.smi import Answer, Card, Process, on_cards, parse_apps, parse_cards
 

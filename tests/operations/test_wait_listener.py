@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from operations.remote.switch import probe
+from operations.remote.switch.cgroup import place_of
 from operations.remote.switch.listener import (
     Socket,
     endpoint,
@@ -23,7 +24,6 @@ from operations.remote.switch.listener import (
     reached,
     sockets,
 )
-from operations.remote.switch.systemd import unit_of
 from operations.remote.switch.target import Target
 
 TABLE = """\
@@ -89,7 +89,9 @@ def test_the_process_behind_a_socket(listener: socket.socket) -> None:
     (found,) = reached(listening(), [ip_address(address)], port)
     mine = next(one for one in owners(found.inode, "no-such.service") if one.pid == os.getpid())
     assert not mine.ours
-    assert f"(pid {os.getpid()}, {unit_of(os.getpid()) or 'in no unit'})" in mine.words
+    place = place_of(os.getpid())
+    assert place is not None
+    assert f"(pid {os.getpid()}, {place.unit or 'in no unit'})" in mine.words
     assert owners(1, "no-such.service") == []
 
 

@@ -12,38 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from .cgroup import Place, place
 from .smi import Card, Process
 
-_UNIT = re.compile(r".+\.(service|scope|socket|mount|swap)")
-_CONTAINERS = (
-    # Docker, podman, and Kubernetes' runtimes, under systemd or plain control groups.
-    re.compile(
-        r"(?:^|/)(docker|libpod|cri-containerd|crio|nerdctl)-(?:payload-)?([0-9a-f]{12,64})"
-    ),
-    re.compile(r"(?:^|/)(docker|kubepods)[^/]*/(?:[^/]+/)*([0-9a-f]{64})(?=/|$)"),
-    re.compile(r"(?:^|/)(lxc)\.payload\.([^/]+)"),
-    re.compile(r"(?:^|/)(lxc)/([^/]+)"),
-    re.compile(r"/(machine)\.slice/machine-([^/]+)\.scope"),
-    re.compile(r"/(machine)\.slice/systemd-nspawn@([^/]+)\.service"),
-)
-_SHORT = 12  # as `docker ps` shows ids
 _START_FIELD = 22  # proc(5): starttime
 _DAY = 86400
 _GIB = 1024  # MiB
 _INTERPRETER = re.compile(r"(python[0-9.]*|perl|ruby|node|bash|sh)")
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a process belongs.
-
-    + unit: the system's unit; a unit of a user's manager is named with it,
-      ``user@1000.service/train.service``, and is not the system's of that name
-    + words: the same for people
-    """
-
-    unit: str | None
-    words: str
 
 
 @dataclass(frozen=True)
@@ -76,45 +51,6 @@ class Holder:
     def is_hidden(self) -> bool:
         """The driver tells of a process that this system does not show."""
         return self.place is None
-
-
-def place(cgroup: str) -> Place:
-    """Where a process belongs, from its /proc/PID/cgroup."""
-    paths = [line.split(":", 2)[2] for line in cgroup.splitlines() if line.count(":") > 1]
-    places = [_place(path.removesuffix(" (deleted)")) for path in paths]
-    nowhere = Place(None, "in no unit")
-    return next((found for found in places if found and found.unit), None) or next(
-        (found for found in places if found), nowhere
-    )
-
-
-def _place(path: str) -> Place | None:
-    """The answer of one hierarchy; None where it has none."""
-    parts = [part for part in path.split("/") if part]
-    if ".." in parts:
-        return Place(None, "outside this system's control groups")
-    below = [part for part in parts if not part.endswith(".slice")]
-    unit = below[0] if below and _UNIT.fullmatch(below[0]) else None
-    for pattern in _CONTAINERS:
-        if match := pattern.search(path):
-            kind, name = match.groups()
-            plain = re.sub(r"\\x([0-9a-f]{2})", lambda m: chr(int(m[1], 16)), name)
-            short = plain[:_SHORT] if re.fullmatch(r"[0-9a-f]{12,64}", plain) else plain
-            words = f"in container {short} ({kind})"
-            if unit and unit.endswith(".service") and name not in unit:
-                words += f" of {unit}"
-            return Place(unit, words)
-    if unit is None:
-        return None
-    user = re.fullmatch(r"user@([0-9]+)\.service", unit)
-    if user and len(below) > 1:
-        return Place(f"{unit}/{below[1]}", f"in {below[1]} of user {user[1]}")
-    session = re.fullmatch(r"session-(.+)\.scope", unit)
-    if session:
-        owner = re.search(r"/user-([0-9]+)\.slice/", path)
-        words = f"in login session {session[1]}"
-        return Place(unit, f"{words} of user {owner[1]}" if owner else words)
-    return Place(unit, f"in {unit}")
 
 
 def start_ticks(stat: str) -> int | None:

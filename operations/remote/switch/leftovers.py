@@ -7,8 +7,9 @@ import signal
 from collections.abc import Iterable
 from pathlib import Path
 
-from .holders import Holder, place, title
-from .systemd import STOPPED, members, show
+from .cgroup import members, place_of
+from .holders import Holder, title
+from .systemd import STOPPED, show
 
 
 def is_over(unit: str) -> bool:
@@ -53,7 +54,8 @@ def end(pid: int, unit: str) -> str | None:
         return None
     try:
         folder = Path("/proc", str(pid))
-        if place((folder / "cgroup").read_text()).unit != unit:
+        found = place_of(pid)
+        if found is None or found.unit != unit:
             return None
         words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
         signal.pidfd_send_signal(pinned, signal.SIGKILL)

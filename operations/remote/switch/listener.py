@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from .systemd import unit_of
+from .cgroup import place_of
 
 LISTENS = "0A"
 """TCP_LISTEN of the kernel's table (include/net/tcp_states.h)."""
@@ -123,7 +123,7 @@ def owners(inode: int, unit: str) -> list[Owner]:
     """
     link = f"socket:[{inode}]"
     units = {
-        int(path.name): unit_of(int(path.name))
+        int(path.name): _unit(int(path.name))
         for path in Path("/proc").iterdir()
         if path.name.isdecimal()
     }
@@ -136,6 +136,11 @@ def owners(inode: int, unit: str) -> list[Owner]:
         if found:
             return found
     return []
+
+
+def _unit(pid: int) -> str | None:
+    found = place_of(pid)
+    return found.unit if found else None
 
 
 def _holds(pid: int, link: str) -> bool:

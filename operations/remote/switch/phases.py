@@ -36,6 +36,7 @@ _NUMBERS = re.compile(
     r"|Available KV cache memory: |KV cache size: |Maximum concurrency for |# \w+ blocks: "
     r"|JIT kernel warmup finished|Graph capturing finished|CUDA graph pool memory: "
     r"|init engine \(|Free memory on device .*on startup\. |block scales refined from "
+    r"|Compiling a graph for compile range |Directly load AOT compilation from path "
     rf"|vLLM is using nccl==|{HEARTBEAT}"
 )
 _SECRET = re.compile(r"('[\w-]*(?:api_key|token|password|secret)': )(\[[^\]]*\]|'[^']*')")

@@ -96,12 +96,12 @@ def look(target: Target, rounds: int = 0) -> Answer:
     )
 
 
-def ask(url: str) -> tuple[int | None, bytes]:
+def ask(url: str, timeout: float = TIMEOUT) -> tuple[int | None, bytes]:
     """Status and text of an answer; no status where none came."""
     # A proxy in the environment has no business between a box and itself.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
-        with opener.open(url, timeout=TIMEOUT) as answer:
+        with opener.open(url, timeout=timeout) as answer:
             return int(answer.status), bytes(answer.read(MOST_BYTES))
     except urllib.error.HTTPError as error:
         return error.code, b""

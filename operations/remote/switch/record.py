@@ -64,6 +64,11 @@ def last(unit: str, root: Path = STATE) -> dict[str, Any] | None:
     return next((entry for _, entry in _entries(unit, root)), None)
 
 
+def entries(unit: str, root: Path = STATE) -> list[dict[str, Any]]:
+    """The readable entries of a unit, newest first."""
+    return [entry for _, entry in _entries(unit, root)]
+
+
 def amend(unit: str, invocation: str, more: Mapping[str, Any], root: Path = STATE) -> bool:
     """Add to the entry of a start what was measured later.
 

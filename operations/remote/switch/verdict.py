@@ -6,8 +6,9 @@ from __future__ import annotations
 class SwitchError(Exception):
     """A step failed.
 
-    + kind: one word or two: crashed, crash-looping, start-limit, exited-0, hung, wrong-listener,
-      wrong-model, stopped, timeout (of the wait); gpu-held (of the release); chat; systemd
+    + kind: of the wait: crashed, crash-looping, start-limit, exited-0, hung, wrong-listener,
+      wrong-model, wrong-length (the right name, with another context length than declared),
+      stopped, timeout; of the release: gpu-held; of the smoke test: chat; of systemctl: systemd
     + sentence: what was seen, for people
     """
 

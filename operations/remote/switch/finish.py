@@ -1,0 +1,71 @@
+"""The end of a switch: the new service starts at boot, the old ones do not, and it is on record."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from . import record
+from .files import write
+from .formers import READY
+from .request import Request
+from .systemd import control, show
+from .wait import Ready
+
+
+def finish(
+    request: Request,
+    ready: Ready,
+    seconds: Mapping[str, float],
+    warmed: Mapping[str, float] | None,
+    say: Callable[[str], None],
+) -> None:
+    """Make a ready service the one of this box.
+
+    + seconds: of stop, release, load and downtime, as far as they were measured
+    + warmed: what the page cache was given before
+    + raises: SwitchError with systemd's words
+    """
+    new = request.new.unit
+    # First on, then off: in between a boot starts one of them, since they conflict.
+    control("enable", "--quiet", "--", new)
+    for one in request.replaces:
+        _disable(one.target.unit)
+    noted = READY / new
+    if not noted.exists() or noted.read_text().strip() != ready.invocation:
+        try:
+            record.save(new, _entry(request, ready, seconds, warmed))
+            record.keep_good(new)
+        except (OSError, ValueError) as error:
+            say(f"warning: this start is not on record: {error}")
+    write(noted, f"{ready.invocation}\n")
+
+
+def _entry(
+    request: Request,
+    ready: Ready,
+    seconds: Mapping[str, float],
+    warmed: Mapping[str, float] | None,
+) -> dict[str, Any]:
+    """What the record keeps of this start."""
+    now = time.time()
+    return {
+        **request.about,
+        "format": 1,
+        "unit": request.new.unit,
+        "started": now - ready.seconds,
+        "ready": now,
+        "invocation": ready.invocation,
+        "seconds": dict(seconds),
+        "warm": None if warmed is None else dict(warmed),
+        "phases": dict(ready.phases),
+        "journal": list(ready.lines),
+        "replaced": [one.target.unit for one in request.replaces],
+    }
+
+
+def _disable(unit: str) -> None:
+    if show(unit, "UnitFileState").get("UnitFileState", "").startswith("enabled"):
+        control("disable", "--quiet", "--", unit)
+        control("disable", "--quiet", "--runtime", "--", unit)

@@ -1,0 +1,190 @@
+"""From the service that serves to the one that should: one program on the box, one outcome."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Sequence
+from typing import Any
+
+from pyinfra import host
+from pyinfra.api import Host, operation
+from pyinfra.connectors.util import CommandOutput
+
+from facts.actual import Actual
+from facts.box import actual_state
+from facts.privilege import as_root
+from facts.query import Query
+from inventory.errors import BoxwrightError, ConvergeError
+from inventory.placement import Chosen
+from inventory.service import Service
+from inventory.snapshot import Snapshot
+from operations.difference import Difference
+from operations.readiness import readiness_differences
+from operations.retire import retire_differences
+from operations.service import require_port, service_differences
+from operations.steps import Commands, Step, guarded, settled, show
+from operations.tools import run_module
+
+OUTCOME = "/run/boxwright/switch/outcome.json"
+"""Written by operations/remote/switch/order.py."""
+
+JOURNAL_LINES = 4000
+"""A failing start of an engine with eight workers, and then some."""
+
+GPU_HELD = "gpu-held"
+"""Kind of outcome: memory that somebody else holds, or that does not come back."""
+
+
+def switch_differences(
+    service: Service, replaces: Sequence[Service], actual: Actual
+) -> tuple[Difference, ...]:
+    """What is left to do until the service serves, and alone.
+
+    + service: what should serve
+    + replaces: what it takes over from
+    + actual: the box
+    """
+    retired = (
+        difference
+        for old in replaces
+        for difference in retire_differences(old.unit, actual.unit(old.unit))
+    )
+    return (
+        *retired,
+        *service_differences(service.unit, actual.unit(service.unit)),
+        *readiness_differences(service, actual),
+    )
+
+
+class SwitchStep(Step):
+    """The switch as one command, whose failure the engine's own journal explains.
+
+    + request: see :mod:`operations.switch_request`
+    + max_num_seqs: the largest that fits, where the fit knows it
+    """
+
+    def __init__(self, request: dict[str, Any], max_num_seqs: int | None) -> None:
+        target = request["service"]
+        super().__init__(
+            f"exec {run_module('switch.start')}",
+            stdin=json.dumps(request),
+            stream=True,
+            wanted=f"{target['unit']} answering at {target['url']}",
+            why="nothing is serving on this box until the cause is removed",
+            next_step=f"the journal lines above hold the cause (the first error counts, later ones "
+            f"echo it); journalctl -u {target['unit']} on the box has all of them",
+        )
+        self.gpus = len(request["gpus"])
+        self.max_num_seqs = max_num_seqs
+
+    def failure(self, host: Host, output: CommandOutput) -> BoxwrightError:
+        """The cause, as the journal of the start that failed tells it, and what serves now."""
+        outcome = _outcome(_read(host, f"cat {OUTCOME}"))
+        if outcome is None:
+            return super().failure(host, output)
+        why, back = self._serves_now(outcome), outcome.get("back")
+        sentence = str(outcome["sentence"])
+        if outcome["kind"] == GPU_HELD:
+            return ConvergeError(
+                f"{self.gpus} free GPUs for {outcome['unit']}",
+                sentence,
+                f"an engine that starts before the memory is free fails; {why}",
+                "end the named process if it is yours, and run again. Memory without a process is "
+                "a driver that needs a reset (nvidia-smi --gpu-reset) or a reboot",
+            )
+        # Only a failure needs it, and its rules take a moment to load.
+        from operations.diagnosis import Facts, from_text  # noqa: PLC0415
+
+        journal, kernel = _journals(host, outcome)
+        diagnosis = from_text(journal, kernel, Facts(max_num_seqs=self.max_num_seqs))
+        if diagnosis is None:
+            step = "" if back is None else "; the journal of the failed start holds the cause"
+            return ConvergeError(self.wanted, sentence, why, f"{self.next_step}{step}")
+        found = f"{sentence}\n        {diagnosis.found}"
+        return ConvergeError(self.wanted, found, f"{diagnosis.why}; {why}", diagnosis.next_step)
+
+    def _serves_now(self, outcome: dict[str, Any]) -> str:
+        back = outcome.get("back")
+        if not outcome.get("touched"):
+            return "nothing was touched: what served still serves"
+        if back is None:
+            return self.why
+        if back["ok"]:
+            return f"rolled back: {back['sentence']}"
+        return f"the way back failed too: {back['sentence']}; nothing is serving on this box"
+
+
+def _outcome(text: str) -> dict[str, Any] | None:
+    """What the program left behind; None where it was ended before it could."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, dict) and {"kind", "sentence", "unit"} <= set(found) else None
+
+
+def _journals(host: Host, outcome: dict[str, Any]) -> tuple[str, str]:
+    """The journal of the start that failed, and the kernel's since then."""
+    show = f"journalctl -o short-iso-precise --no-pager -n {JOURNAL_LINES}"
+    start = shlex.quote(str(outcome.get("invocation", "")))
+    matches = f"_SYSTEMD_INVOCATION_ID={start} + INVOCATION_ID={start}"
+    unit = f"{show} {matches}" if outcome.get("invocation") else f"{show} -u {outcome['unit']}"
+    since = int(outcome.get("since", 0))
+    return _read(host, unit), _read(host, f"{show} -k --since @{since}")
+
+
+def _read(host: Host, command: str) -> str:
+    _, output = host.run_shell_command(as_root(f"LC_ALL=C.UTF-8 {command}"))
+    return str(output.stdout)
+
+
+@operation()
+@guarded
+def switch(
+    service: Service,
+    replaces: Sequence[Service],
+    query: Query,
+    placement: Chosen,
+    snapshot: Snapshot,
+    driver: str | None = None,
+    rollback: bool = True,
+    max_num_seqs: int | None = None,
+) -> Commands:
+    """
+    Have a service serve instead of others: stopped and disabled they are, once it answers.
+
+    + service: what should serve
+    + replaces: what it takes over from
+    + query: what this run reads of the box
+    + placement: the GPUs of the service
+    + snapshot: the listing of its commit
+    + driver: version of the GPUs' driver, for the record
+    + rollback: whether what served before comes back after a failure
+    + max_num_seqs: the largest that fits, for the remedy of a sampler that ran out of memory
+    """
+    actual = actual_state(host, query)
+    differences = switch_differences(service, replaces, actual)
+    show(host, differences)
+    if not differences:
+        host.noop(f"{service.name} serves")
+        return
+    if host.state.is_executing:
+        require_port(service, actual, frozenset(old.unit for old in replaces))
+    # Loaded where something is to be done, and not on the way to "no change".
+    from operations.switch_request import switch_request  # noqa: PLC0415
+
+    request = switch_request(
+        service,
+        replaces,
+        placement=placement,
+        snapshot=snapshot,
+        driver=driver,
+        rollback=rollback,
+    )
+    yield SwitchStep(request, max_num_seqs)
+    settled(
+        switch_differences(service, replaces, actual_state(host, query)),
+        f"systemctl status {service.unit} on the box: it answered and was restarted since, or "
+        "another manager starts what was retired",
+    )
