@@ -195,6 +195,9 @@ def _writer(found: Entry) -> tuple[str, str, int | None, str]:
     prefix = _PROCESS.fullmatch(text)
     if prefix is None:
         return "", found.ident, found.pid, text
+    # A worker that learns its rank puts the longer name behind the first one (0.17 to 0.19).
+    while (longer := _PROCESS.fullmatch(prefix["rest"])) and longer["pid"] == prefix["pid"]:
+        prefix = longer
     name = prefix["name"].strip()
     return _role(name), name, int(prefix["pid"]), prefix["rest"]
 

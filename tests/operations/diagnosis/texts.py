@@ -49,6 +49,7 @@ WARM = (
     ("vllm/v1/worker/gpu_worker.py", "warmup_kernels(self.model_runner)"),
     ("vllm/v1/worker/gpu/warmup.py", "worker_sample_tokens(grammar_output)"),
 )
+DEEP_GEMM = (("vllm/utils/deep_gemm.py", "return _fp8_gemm_nt_impl(*args)"),)
 JIT = (("flashinfer/jit/core.py", "check_cuda_arch()"),)
 
 TEXTS: tuple[Text, ...] = (
@@ -116,6 +117,22 @@ TEXTS: tuple[Text, ...] = (
         "architecture",
     ),
     Text("A12", "RuntimeError: cutlass_scaled_mm failed: Error Internal"),
+    Text(
+        "A12",
+        "RuntimeError: Assertion error (/workspace/.deps/deepgemm-src/csrc/apis/../jit_kernels/"
+        "impls/../heuristics/../../utils/layout.hpp:76): Unknown recipe",
+        calls=DEEP_GEMM,
+    ),
+    Text(
+        "A12",
+        "RuntimeError: Assertion error (csrc/apis/layout.hpp:59): Unknown SF transformation",
+        calls=DEEP_GEMM,
+    ),
+    Text(
+        "A12",
+        "RuntimeError: Failed: Assertion error csrc/utils/layout.hpp:57 'Unknown recipe'",
+        calls=DEEP_GEMM,
+    ),
     Text(
         "A13",
         "KeyError: 'invalid reasoning parser: qwen4 (chose from { glm45,qwen3 })'",
@@ -257,6 +274,16 @@ def coloured(text: str) -> str:
     )
 
 
+def named_twice(text: str) -> str:
+    """A worker has two names: as it began, and with its rank (seen from 0.17 to 0.19)."""
+    return re.sub(r"\((Worker_TP\d+ pid=(\d+))\)", r"(Worker pid=\2) (\1)", text)
+
+
+def named_on_every_line(text: str) -> str:
+    """What goes to stderr has the process's name too (vLLM 0.10 and later)."""
+    return re.sub(r"(?m)^(\S+ \S+ vllm\[100\]: )(?=\S|  )(?!\()", r"\1(APIServer pid=100) ", text)
+
+
 def echo_first(text: str) -> str:
     """Another process's echo is written before the cause: the order of processes is nobody's."""
     lines = text.splitlines()
@@ -362,6 +389,8 @@ def tabs_and_carriage_returns(text: str) -> str:
 
 WAYS: tuple[Callable[[str], str], ...] = (
     coloured,
+    named_twice,
+    named_on_every_line,
     echo_first,
     look_alike,
     after_another,
