@@ -205,8 +205,8 @@ MODEL: tuple[Rule, ...] = (
         calls=r"deep_?gemm",
         why="DeepGEMM says: {what}; its pinned revision has no kernel for this GPU and these "
         "shapes, or could not compile one",
-        next_step="VLLM_USE_DEEP_GEMM=0 in the unit; or a vLLM whose DeepGEMM knows the GPU (that of "
-        "0.24.0 does not know sm_120, later ones do)",
+        next_step="VLLM_USE_DEEP_GEMM=0 in the unit; or a vLLM whose DeepGEMM knows the GPU (that "
+        "of 0.24.0 does not know sm_120, later ones do)",
         source="vllm-project/vllm#47130, #47436; deepseek-ai/DeepGEMM#324",
     ),
     Rule(
