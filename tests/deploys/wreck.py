@@ -57,17 +57,19 @@ class Wreck:
     @property
     def late(self) -> float:
         """Seconds from the end of the main process to the waiter's verdict."""
-        return float(self.told.splitlines()[-1].split()[0]) - ended_at(self.journal)
+        ended = ended_at(self.journal)
+        assert ended is not None
+        return float(self.told.splitlines()[-1].split()[0]) - ended
 
 
-def ended_at(journal: str) -> float:
-    """Seconds since the epoch at which systemd first saw a main process gone.
+def ended_at(journal: str) -> float | None:
+    """Seconds since the epoch at which systemd first saw a main process gone; None: not yet.
 
     + journal: in journalctl's ``short-iso-precise``
     """
-    times = [match[1] for line in journal.splitlines() if (match := _EXITED.match(line))]
-    assert times, journal
-    return datetime.fromisoformat(times[0]).timestamp()
+    times = (match[1] for line in journal.splitlines() if (match := _EXITED.match(line)))
+    first = next(times, None)
+    return None if first is None else datetime.fromisoformat(first).timestamp()
 
 
 def wreck(box: Box, text: str, name: str, flags: Mapping[str, str], directives: str = "") -> Wreck:
