@@ -92,7 +92,9 @@ def _belongs(line: Line, start: Start) -> bool:
     """Whether a line of the kernel's own log is about this start."""
     if line.time is None or start.began is None or start.last is None:
         return any(_GPU_TROUBLE.search(other.text) for other in start.lines)
-    return start.began - _BEFORE <= line.time <= start.last + _AFTER
+    # A clock that was set back makes the last line the earlier one.
+    first, last = sorted((start.began, start.last))
+    return first - _BEFORE <= line.time <= last + _AFTER
 
 
 def _diagnose_start(scene: Scene) -> Diagnosis | None:

@@ -31,6 +31,12 @@ _SYSTEMD_TEXT = re.compile(
 _KERNEL_TEXT = re.compile(
     r"NVRM: |pcieport |Memory cgroup out of memory|Out of memory: Killed|oom-kill:"
 )
+_LINE_MAX = 48 * 1024
+"""Bytes at which journald cuts a line, the rest of which becomes entries of their own
+(journald.conf(5), LineMax=)."""
+_CUT = re.compile(r"\[48(?:\.0)?K blob data\]")
+"""How a line that was cut inside a character is shown."""
+_JOURNALD = "systemd-journald"
 _META = re.compile(r"-- (?:Boot |No entries|Journal begins|Logs begin|Reboot)")
 
 
@@ -96,6 +102,7 @@ def read_journal(text: str | bytes, invocation: str = "") -> Journal:
         text = text.decode("utf-8", "replace")
     lines: list[Line] = []
     headed = False
+    cut: dict[tuple[str, int | None], Line] = {}
     for no, raw in enumerate(text.split("\n"), 1):
         whole = _COLOUR.sub("", raw.rstrip("\r")) if "\x1b" in raw else raw.rstrip("\r")
         if not whole or (whole.startswith("--") and _META.match(whole)):
@@ -107,11 +114,28 @@ def read_journal(text: str | bytes, invocation: str = "") -> Journal:
         headed = True
         if invocation and found.invocation not in {"", invocation}:
             continue
-        if "\n" in found.text:
+        writer = (found.ident, found.pid)
+        if writer in cut:
+            lines.append(_rest(no, found, cut.pop(writer)))
+        elif "\n" in found.text:
             lines.extend(_line(no, found._replace(text=part)) for part in found.text.split("\n"))
         else:
             lines.append(_line(no, found))
+        if _was_cut(found.text):
+            cut[writer] = lines[-1]
     return Journal(_named(lines))
+
+
+def _was_cut(text: str) -> bool:
+    """Whether journald ended the entry, and not the program that wrote it."""
+    if len(text) <= _LINE_MAX // 4 and not _CUT.fullmatch(text):
+        return False
+    return len(text.encode("utf-8", "replace")) == _LINE_MAX or _CUT.fullmatch(text) is not None
+
+
+def _rest(no: int, found: Entry, before: Line) -> Line:
+    """What follows a line that was cut: of the same writer and as loud as its beginning."""
+    return before._replace(no=no, time=found.time, text=found.text)
 
 
 def _headless(no: int, text: str, before: Line | None, *, headed: bool) -> Line:
@@ -164,11 +188,16 @@ def _writer(found: Entry) -> tuple[str, str, int | None, str]:
     text = found.text
     if found.ident == "kernel" or (not found.ident and _KERNEL_TEXT.match(text)):
         return "kernel", "kernel", None, text
-    if found.ident in {"systemd", "(systemd)"} or (not found.ident and _SYSTEMD_TEXT.match(text)):
+    if found.ident in {"systemd", "(systemd)", _JOURNALD} or (
+        not found.ident and _SYSTEMD_TEXT.match(text)
+    ):
         return "systemd", "systemd", found.pid, text
     prefix = _PROCESS.fullmatch(text)
     if prefix is None:
         return "", found.ident, found.pid, text
+    # A worker that learns its rank puts the longer name behind the first one (0.17 to 0.19).
+    while (longer := _PROCESS.fullmatch(prefix["rest"])) and longer["pid"] == prefix["pid"]:
+        prefix = longer
     name = prefix["name"].strip()
     return _role(name), name, int(prefix["pid"]), prefix["rest"]
 

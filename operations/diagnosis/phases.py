@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from inventory.base import Frozen
 from operations.diagnosis.engine import EngineNumbers, engine_numbers
@@ -14,6 +15,8 @@ from operations.diagnosis.starts import Start, last_chain, starts
 from operations.diagnosis.tracebacks import tracebacks
 
 _DIES = re.compile(r"Worker proc \S+ died unexpectedly|\S+: error: ")
+_JITTER = 1.0
+"""Seconds by which lines of several processes may stand in another order than they were written."""
 _COMPILED = tuple((stone, re.compile(stone.pattern)) for stone in MILESTONES)
 
 
@@ -79,7 +82,8 @@ def phases(journal: Journal, now: float | None = None) -> Phases:
 
 def phases_of(start: Start, now: float | None = None) -> Phases:
     """Split one start into phases. Without times there are no parts."""
-    began, end = start.began, _end(start, now)
+    start, behind = _steady(start)
+    began, end = start.began, _end(start, None if now is None else now + behind)
     lines = start.lines if start.ready is None else start.lines[: start.ready + 1]
     engine = engine_numbers(start.lines)
     if began is None or end is None:
@@ -96,6 +100,21 @@ def phases_of(start: Start, now: float | None = None) -> Phases:
         parts.extend(_unfinished(lines, parts, at, end))
     ready = end - began if start.ready is not None else None
     return Phases(parts=tuple(parts), ready=ready, until_exit=until_exit, engine=engine)
+
+
+def _steady(start: Start) -> tuple[Start, float]:
+    """The start by a clock that nobody sets back: a correction in the middle is no negative time.
+
+    + returns: with it, how many seconds were taken back
+    """
+    behind, last, lines = 0.0, None, []
+    for line in start.lines:
+        if line.time is not None:
+            if last is not None and line.time + behind < last - _JITTER:
+                behind = last - line.time
+            last = line.time + behind
+        lines.append(line._replace(time=last) if behind and line.time is not None else line)
+    return (replace(start, lines=tuple(lines)), behind) if behind else (start, behind)
 
 
 def remaining(now: Phases, before: Mapping[str, float]) -> float | None:

@@ -25,6 +25,7 @@ _EXITED = re.compile(
 )
 _RESULT = re.compile(r"Failed with result '(?P<result>[\w-]+)'")
 _RESTARTS = re.compile(r"Scheduled restart job, restart counter is at (\d+)")
+_DROPPED = re.compile(r"Suppressed (\d{1,12}) messages from \S+")
 _STOPS = re.compile(r"Stopping \S")
 _START_TIMEOUT = re.compile(r"[Ss]tart operation timed out")
 _OWN_STOP = "[shutdown] API server: shutdown triggered"
@@ -116,6 +117,12 @@ class Start:
             ):
                 return index
         return None
+
+    @cached_property
+    def suppressed(self) -> int:
+        """Messages that journald dropped because they came too fast; it says so later on."""
+        said = (_DROPPED.fullmatch(line.text) for line in self.lines if line.role == "systemd")
+        return sum(int(match[1]) for match in said if match)
 
     @cached_property
     def pids(self) -> frozenset[int]:

@@ -8,7 +8,7 @@ import signal
 from operations.diagnosis.candidates import Candidate, first_of_its_kind, is_echo
 from operations.diagnosis.phases import phases_of
 from operations.diagnosis.result import UNKNOWN, Diagnosis, Quote
-from operations.diagnosis.rule import Numbers, Scene, filled
+from operations.diagnosis.rule import Numbers, Rank, Scene, filled
 from operations.diagnosis.rules.serving import ALWAYS, CANARY
 from operations.diagnosis.silence import Hang
 from operations.diagnosis.starts import restarts
@@ -29,6 +29,8 @@ def of_candidate(scene: Scene, found: list[Candidate]) -> Diagnosis:
         return _of_unknown(scene, chosen, others)
     numbers = rule.figures(evidence)
     next_step = filled(rule.next_step, evidence, numbers)
+    if chosen.rank >= Rank.LOSS.value:
+        next_step += _dropped(scene)
     return Diagnosis(
         cause=rule.cause,
         title=rule.title,
@@ -64,7 +66,8 @@ def _of_unknown(scene: Scene, chosen: Candidate, others: list[Candidate]) -> Dia
         next_step=f"look for the text of this line in vLLM's issues, and try another version; "
         f"{CANARY}; {ALWAYS}"
         if serving
-        else "look for the text of this line in vLLM's issues; the lines around it are shown",
+        else "look for the text of this line in vLLM's issues; the lines around it are shown"
+        + _dropped(scene),
         numbers=_ended(scene, {}),
         echoes=_echoes(others),
         context=_context(scene, chosen),
@@ -122,10 +125,21 @@ def of_a_silent_end(scene: Scene) -> Diagnosis | None:
         line=Quote.of(start.lines[start.ended]),
         why="no line of the engine says why it ended",
         next_step="journalctl -k around that second names the OOM killer, coredumpctl a crash; "
-        f"{ALWAYS}",
+        f"{ALWAYS}{_dropped(scene)}",
         numbers=_ended(scene, {}),
         context=tuple(Quote.of(line) for line in scene.window[-MOST_CONTEXT:]),
         **_circumstances(scene),
+    )
+
+
+def _dropped(scene: Scene) -> str:
+    """What is said where lines are missing, and nothing in the others names a cause."""
+    count = scene.start.suppressed
+    if not count:
+        return ""
+    return (
+        f"; journald dropped {count} lines of this start, and the cause may be among them: "
+        "LogRateLimitIntervalSec=0 in the unit keeps them"
     )
 
 

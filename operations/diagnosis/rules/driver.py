@@ -53,6 +53,7 @@ DRIVER: tuple[Rule, ...] = (
             r"CUDA driver version is insufficient for CUDA runtime version",
             r"Error 803: system has unsupported display driver / cuda driver combination",
             r"unsupported display driver / cuda driver combination",
+            r"forward compatibility was attempted on non supported HW",  # error 804
         ),
         why="libcuda of a cuda-compat package is found first, which GeForce and RTX cards refuse; "
         "or the driver was updated and the box was not rebooted",
@@ -64,7 +65,7 @@ DRIVER: tuple[Rule, ...] = (
         cause="H3",
         title="a kernel was compiled by a toolkit newer than the driver",
         patterns=(
-            r"cudaErrorUnsupportedPtxVersion",
+            r"cudaErrorUnsupportedPtxVersion|CUDA_ERROR_UNSUPPORTED_PTX_VERSION",
             r"provided PTX was compiled with an unsupported toolchain",
         ),
         why="nvcc or ptxas on this box is newer than what the driver understands",
@@ -100,10 +101,12 @@ DRIVER: tuple[Rule, ...] = (
     Rule(
         cause="H16",
         title="FlashInfer was built by a CUDA that does not know this GPU",
-        patterns=(r"requires? sm_?75 or higher",),
-        why="the message misleads: on sm_120 it means a CUDA older than 12.9",
-        next_step="a build of vLLM and FlashInfer with CUDA 12.9 or newer",
-        source="vllm-project/vllm#42393",
+        patterns=(r"requires? (?:GPUs with )?sm_?75 or higher",),
+        why="the message misleads: on sm_120 it means a CUDA toolkit older than 12.9, which "
+        "FlashInfer takes from nvcc and not from torch",
+        next_step="CUDA 12.9 or newer for nvcc (nvcc --version) and for the builds of vLLM and "
+        "FlashInfer; or VLLM_USE_FLASHINFER_SAMPLER=0 and another --attention-backend",
+        source="vllm-project/vllm#42393, #54267; flashinfer-ai/flashinfer#3675",
     ),
     Rule(
         cause="H29-device-busy",

@@ -60,7 +60,8 @@ HARMLESS: tuple[Rule, ...] = (
         why="peer-to-peer over PCIe is missing or was found broken, at times by a result cached "
         "before the host changed",
         next_step="remove gpu_p2p_access_cache_for_*.json from vLLM's cache folder and start once "
-        "with VLLM_SKIP_P2P_CHECK=0",
+        "with VLLM_SKIP_P2P_CHECK=0; nvidia-smi -q -d MEMORY shows BAR1: 256 MiB of it means that "
+        "Resizable BAR is off in the firmware",
         source="vLLM 0.32.0 custom_all_reduce.py:287",
     ),
     Rule(

@@ -199,6 +199,17 @@ MODEL: tuple[Rule, ...] = (
         source="sgl-project/sglang#18870; vllm-project/recipes#112",
     ),
     Rule(
+        cause="A12",
+        title="DeepGEMM cannot do this layer on this GPU",
+        patterns=(r"Assertion error \(?\S{1,300}\.hpp:[0-9]{1,6}\)?:? '?(?P<what>[^']{1,120})",),
+        calls=r"deep_?gemm",
+        why="DeepGEMM says: {what}; its pinned revision has no kernel for this GPU and these "
+        "shapes, or could not compile one",
+        next_step="VLLM_USE_DEEP_GEMM=0 in the unit; or a vLLM whose DeepGEMM knows the GPU (that "
+        "of 0.24.0 does not know sm_120, later ones do)",
+        source="vllm-project/vllm#47130, #47436; deepseek-ai/DeepGEMM#324",
+    ),
+    Rule(
         cause="A13",
         title="the parser is not known",
         patterns=(

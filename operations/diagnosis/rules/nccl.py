@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from operations.diagnosis.rule import Evidence, Numbers, Rank, Rule
+from operations.diagnosis.rule import Evidence, Numbers, Rank, Rule, listed
 
 _SHM = "/dev/shm"  # noqa: S108  (named in texts, never written to)
 
@@ -27,6 +27,20 @@ def _room(_: Evidence, n: Numbers) -> str:
         f"{want} remove what dead processes left (ls -l /dev/shm: nccl-*, psm_*, sem.*), or "
         "enlarge it: mount -o remount,size=16G /dev/shm (in a container --shm-size or --ipc=host)"
     ).strip()
+
+
+def _not_expandable(evidence: Evidence, _: Numbers) -> str:
+    """Which of the two to change: the unit's environment is not always known."""
+    names = [
+        f"{name}={value}"
+        for name, value in evidence.scene.facts.environment.items()
+        if "expandable_segments" in value
+    ]
+    setting = listed(names) or "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+    return (
+        f"take {setting} out of the unit; or --disable-custom-all-reduce, which is slower between "
+        "GPUs with NVLink"
+    )
 
 
 NCCL: tuple[Rule, ...] = (
@@ -92,6 +106,17 @@ NCCL: tuple[Rule, ...] = (
         next_step="end the engine that was left behind (nvidia-smi names it), or give this one its "
         "own --master-port (VLLM_PORT on one box)",
         source="PyTorch 2.13 torch.distributed",
+    ),
+    Rule(
+        cause="H27",
+        title="custom all-reduce cannot share its buffers",
+        patterns=(
+            r"Failed: Cuda error \S{0,200}custom_all_reduce\.cuh:[0-9]{1,6} '(?P<what>[^']{1,80})'",
+        ),
+        why="the ranks exchange their buffers over CUDA IPC ({what}), which cannot take memory of "
+        "expandable segments; the library then ends the worker without a traceback",
+        next_step=_not_expandable,
+        source="vllm-project/vllm#42609, #56193",
     ),
     Rule(
         cause="H10-peer",

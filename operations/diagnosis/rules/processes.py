@@ -45,7 +45,8 @@ def _died_by_signal(evidence: Evidence) -> bool:
 
 def _vanished(evidence: Evidence) -> bool:
     """No worker said why: the engine's word that one failed is all there is."""
-    return evidence.scene.start.ready is None
+    start = evidence.scene.start
+    return start.ready is None and not start.suppressed
 
 
 def _elapsed(evidence: Evidence) -> float:

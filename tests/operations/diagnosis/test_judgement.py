@@ -275,3 +275,55 @@ def test_harmless_texts_are_remarks_and_no_cause(rule: object) -> None:
     assert found.why
     assert found.next_step
     assert from_text(made.text) is None
+
+
+def vanished(*more: str) -> str:
+    """A worker that is gone without a word."""
+    made = Made().banner(tensor_parallel_size=2).workers(2)
+    for line in more:
+        made.raw("systemd-journald[61]", line)
+    return echoes(made).text
+
+
+def test_what_journald_dropped_may_hold_the_cause() -> None:
+    killed = from_text(vanished())
+    assert killed is not None
+    assert killed.cause == "H19"
+    lost = from_text(vanished("Suppressed 4711 messages from vllm-x.service"))
+    assert lost is not None
+    assert lost.cause == UNKNOWN
+    assert "4711 lines" in lost.next_step
+    assert "LogRateLimitIntervalSec=0" in lost.next_step
+
+
+def test_dropped_lines_are_not_told_where_the_cause_is_known() -> None:
+    made = Made().banner().workers()
+    made.raw("systemd-journald[61]", "Suppressed 4711 messages from vllm-x.service")
+    made.fails(worker(0), "worker", "OSError: [Errno 28] No space left on device")
+    found = from_text(echoes(made).text)
+    assert found is not None
+    assert found.cause == "D8"
+    assert "4711" not in found.next_step
+
+
+@pytest.mark.parametrize("letter", ["x", "\u00e9"])
+def test_the_rest_of_a_cut_line_is_as_harmless_as_its_beginning(letter: str) -> None:
+    """A dump of a request at ERROR: any word may stand in it, beyond the first 48 KiB too."""
+    made = Made().banner().workers().ready()
+    head = "(EngineCore pid=200) ERROR 11-30 10:00:09 [dump_input.py:79] prompt="
+    words = "CUDA out of memory. Tried to allocate 9.00 GiB"
+    whole = f"{head}{letter * 120_000}{words}".encode()
+    for at in range(0, len(whole), 48 * 1024):
+        piece = whole[at : at + 48 * 1024]
+        try:
+            made.raw("vllm[200]", piece.decode())
+        except UnicodeDecodeError:
+            made.raw("vllm[200]", "[48.0K blob data]" if len(piece) == 48 * 1024 else words)
+    made.fails(worker(0), "rpc", "OSError: [Errno 24] Too many open files").exits(0)
+    found = from_text(made.text)
+    assert found is not None
+    assert found.cause == "H13"
+    assert not any("out of memory" in quote.text for quote in (*found.same, *found.echoes))
+    lines = read_journal(made.text).lines
+    (said,) = [line for line in lines if line.text.endswith(words)]
+    assert (said.level, said.source) == ("ERROR", "dump_input.py")

@@ -44,6 +44,12 @@ TOKENS = st.sampled_from(
         "World size (0) is larger than the number of available GPUs (0)",
         "vLLM is using nccl==2",
         "GPU KV cache size: 9,,9 tokens",
+        "2026-11-30T10:00:02+0000 b systemd-journald[9]: Suppressed 99999999999 messages from x",
+        "2026-11-30T10:00:03+0000 b vllm[3]: [48.0K blob data]",
+        "2026-11-30T09:00:03+0000 b vllm[3]: (Worker pid=3) (Worker_TP0 pid=3) INFO 01-01 00:00:00 "
+        "[a.py:1] Loading weights took 2.1 seconds",
+        "2026-11-30T10:00:04+0000 b vllm[3]: (a pid=3) (a pid=3) (a pid=4) x",
+        "Failed: Cuda error custom_all_reduce.cuh:1 ''",
         "\x00\ud800",
     ]
 )
@@ -163,6 +169,20 @@ def test_starting_and_started_are_one_start() -> None:
     assert only.began is not None
     assert only.last is not None
     assert only.last - only.began == 12
+
+
+@pytest.mark.parametrize(
+    ("prefix", "process", "rank", "rest"),
+    [
+        ("(Worker_TP3 pid=7) ", "Worker_TP3", 3, "torn"),
+        ("(Worker pid=7) (Worker_TP3_EP3 pid=7) ", "Worker_TP3_EP3", 3, "torn"),
+        ("(Worker pid=7) (Other pid=8) ", "Worker", None, "(Other pid=8) torn"),
+        ("(ApiServer_1 pid=7) ", "ApiServer_1", None, "torn"),
+    ],
+)
+def test_names_of_processes(prefix: str, process: str, rank: int | None, rest: str) -> None:
+    (line,) = read_journal(f"2026-11-30T10:00:00+0000 b vllm[7]: {prefix}torn").lines
+    assert (line.process, line.rank, line.text) == (process, rank, rest)
 
 
 def test_mixed_tracebacks_are_put_together() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from operations.diagnosis import Facts
 from tests.operations.diagnosis.examples.kind import Example
-from tests.operations.diagnosis.examples.scenes import nccl_shm
+from tests.operations.diagnosis.examples.scenes import custom_all_reduce, nccl_shm
 from tests.operations.diagnosis.journals import server_fails, worker_fails
 
 SHM = "RuntimeError: Insufficient space in /dev/shm for message queue: {} MiB required, {} MiB free"
@@ -156,6 +157,25 @@ HOST: tuple[Example, ...] = (
         server_fails("RuntimeError: numactl is required for NUMA binding but is not installed"),
         "numactl",
         ("install numactl",),
+    ),
+    Example(
+        "H27",
+        custom_all_reduce(),
+        "custom_all_reduce.cuh:455",
+        ("PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True", "--disable-custom-all-reduce"),
+        {"what": "invalid argument"},
+    ),
+    Example(
+        "H27",
+        custom_all_reduce(),
+        "custom_all_reduce.cuh:455",
+        ("take PYTORCH_ALLOC_CONF=expandable_segments:True,max_split_size_mb:64 out",),
+        facts=Facts(
+            environment={
+                "PYTORCH_ALLOC_CONF": "expandable_segments:True,max_split_size_mb:64",
+                "HOME": "/x",
+            }
+        ),
     ),
     Example(
         "H29-device-busy",

@@ -141,6 +141,16 @@ MODEL: tuple[Example, ...] = (
         ("VLLM_USE_DEEP_GEMM=0",),
     ),
     Example(
+        "A12",
+        worker_fails(
+            "RuntimeError: Assertion error (csrc/apis/layout.hpp:59): Unknown SF transformation",
+            (("vllm/model_executor/warmup/deep_gemm_warmup.py", "fp8_gemm_nt("),),
+        ),
+        "layout.hpp:59",
+        ("VLLM_USE_DEEP_GEMM=0",),
+        {"what": "Unknown SF transformation"},
+    ),
+    Example(
         "A13",
         server_fails(
             "KeyError: 'invalid tool call parser: minimax_m3 (chose from { deepseek_v3,hermes,"

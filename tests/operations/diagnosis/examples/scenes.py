@@ -106,6 +106,15 @@ def nccl_shm() -> str:
     return echoes(made.fails(worker(1), "worker", error)).text
 
 
+def custom_all_reduce() -> str:
+    """A worker that the all-reduce library ends without a traceback."""
+    made = Made().banner(tensor_parallel_size=2).workers(2)
+    made.info(worker(0), "Graph capturing finished in 12 secs, took 1.22 GiB")
+    made.raw("vllm[300]", "Failed: Cuda error csrc/custom_all_reduce.cuh:455 'invalid argument'")
+    died = "Worker proc VllmWorker-0 died unexpectedly (exit code: None), shutting down executor."
+    return echoes(made.said(ENGINE, "ERROR", "multiproc_executor.py:315", died)).text
+
+
 def nccl_silence() -> str:
     """Nothing more after NCCL's first line."""
     made = Made().banner(tensor_parallel_size=4)
