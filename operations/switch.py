@@ -128,7 +128,8 @@ def _journals(host: Host, outcome: dict[str, Any]) -> tuple[str, str]:
     """The journal of the start that failed, and the kernel's since then."""
     show = f"journalctl -o short-iso-precise --no-pager -n {JOURNAL_LINES}"
     start = shlex.quote(str(outcome.get("invocation", "")))
-    matches = f"_SYSTEMD_INVOCATION_ID={start} + INVOCATION_ID={start}"
+    fields = ("_SYSTEMD_INVOCATION_ID", "INVOCATION_ID", "OBJECT_SYSTEMD_INVOCATION_ID")
+    matches = " + ".join(f"{field}={start}" for field in fields)
     unit = f"{show} {matches}" if outcome.get("invocation") else f"{show} -u {outcome['unit']}"
     since = int(outcome.get("since", 0))
     return _read(host, unit), _read(host, f"{show} -k --since @{since}")
