@@ -18,6 +18,7 @@ from operations.host import ground
 from operations.prune import prune
 from operations.push import pushed
 from operations.readiness import readiness
+from operations.report import reporting
 from operations.retire import retire
 from operations.service import service as running
 from operations.snapshot import snapshot
@@ -39,7 +40,7 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
     ``upgrade`` (resolve the revision anew), ``accept`` (rules of the fit to override), ``prune``
     (superseded snapshots to delete: commits, separated by commas), ``push`` (folder on this
     machine to send the snapshot from), ``verify`` (hash every byte of the snapshot again),
-    ``sysfs`` (of a simulated machine).
+    ``report`` (file on this machine for the run as JSON), ``sysfs`` (of a simulated machine).
 
     **Example:**
 
@@ -47,6 +48,7 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
 
         serve(MINIMAX_M25, replaces=[KIMI_K25])
     """
+    reporting(host, service.name)
     try:
         order = order_for(
             service,
@@ -63,8 +65,9 @@ def serve(service: Service, *, replaces: Sequence[Service] = ()) -> None:
         _steps(_plan(order))
     except (BoxwrightError, RefusedError) as error:
         report(host, error)
-        # The other boxes of the inventory go on.
-        host.state.fail_hosts({host})
+        # The other boxes of the inventory go on. By name: this module's host is a proxy, which is
+        # another box, or none, for whoever looks at the set later.
+        host.state.fail_hosts({host.state.inventory.get_host(host.name)})
 
 
 def _plan(order: Order) -> Plan:
