@@ -17,6 +17,9 @@ from operations.remote.weights.verify import strike_out, wrong_files
 from tests.lab.hub import Hub, write_model
 from tests.operations.fetching import PROJECT, is_exact, job, listing, outcome
 
+# Where tests run side by side, this process has threads; on the box, the program has none then.
+pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+
 SMALL = "lab/small"
 MIB = 1 << 20
 GIB = 1 << 30

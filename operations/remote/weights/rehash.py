@@ -12,9 +12,9 @@ import os
 import resource
 import threading
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 from .digest import feed, hasher_for, is_good
@@ -37,13 +37,23 @@ def are_good(folder: Path, files: Sequence[File], workers: int) -> list[bool]:
     + folder: of the snapshot
     + workers: files at once
     """
+    fork = get_context("fork")
+    ours, theirs = fork.Pipe(duplex=False)
+    apart = fork.Process(target=_tell, args=(theirs, folder, files, workers))
+    apart.start()
+    theirs.close()
     try:
-        with ProcessPoolExecutor(1, get_context("fork")) as apart:
-            return apart.submit(mapped, folder, files, workers).result()
-    except BrokenProcessPool:
+        verdicts: list[bool] = ours.recv()
+    except EOFError:
         print("verify: some page cannot be mapped: reading each file instead", flush=True)
         with ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(lambda file: is_good(folder / file.path, file), files))
+            verdicts = list(pool.map(lambda file: is_good(folder / file.path, file), files))
+    apart.join()
+    return verdicts
+
+
+def _tell(to: Connection, folder: Path, files: Sequence[File], workers: int) -> None:
+    to.send(mapped(folder, files, workers))
 
 
 def mapped(folder: Path, files: Sequence[File], workers: int) -> list[bool]:
