@@ -11,7 +11,7 @@ demo: .venv/ready  ## A machine that serves the old model comes to serve the new
 
 test: .venv/ready lint unit  ## All checks and tests; takes the lab down afterwards.
 	$(AS_ROOT) $(PYTHON) -m tests.lab up
-	$(AS_ROOT) $(PYTHON) -m pytest -m lab; status=$$?; $(AS_ROOT) $(PYTHON) -m tests.lab down; exit $$status
+	$(AS_ROOT) $(PYTHON) -m pytest -m lab -n 2 --dist loadfile; status=$$?; $(AS_ROOT) $(PYTHON) -m tests.lab down; exit $$status
 
 unit: .venv/ready  ## The tests that need no box.
 	$(PYTHON) -m pytest -m "not lab" -n 2

@@ -5,7 +5,7 @@ For your own machine, this is the whole file::
     boxes = [("gpu1", {"ssh_hostname": "10.0.0.5", "ssh_user": "ops"})]
 
 Host data that boxwright reads: ``override`` (inventory/override.py), ``locks``, ``upgrade``,
-``sysfs`` (deploys/serve.py).
+``report``, ``sysfs`` (deploys/serve.py).
 """
 
 import os

@@ -17,6 +17,7 @@ from operations.engine import engine
 from operations.host import ground
 from operations.prune import prune
 from operations.push import pushed
+from operations.report import reporting
 from operations.snapshot import snapshot
 from operations.steps import RefusedError, data, flag, report
 from operations.switch import switch
@@ -41,8 +42,8 @@ def serve(service: Service, *, replaces: Sequence[Service] = (), rollback: bool 
     ``upgrade`` (resolve the revision anew), ``accept`` (rules of the fit to override;
     ``throughput`` takes slower figures as the new measure), ``prune`` (superseded snapshots to
     delete: commits, separated by commas), ``push`` (folder on this machine to send the snapshot
-    from), ``verify`` (hash every byte of the snapshot again), ``rollback`` (as above), ``sysfs``
-    (of a simulated machine).
+    from), ``verify`` (hash every byte of the snapshot again), ``rollback`` (as above), ``report``
+    (file on this machine for the run as JSON), ``sysfs`` (of a simulated machine).
 
     **Example:**
 
@@ -50,6 +51,7 @@ def serve(service: Service, *, replaces: Sequence[Service] = (), rollback: bool 
 
         serve(MINIMAX_M25, replaces=[KIMI_K25])
     """
+    reporting(host, service.name)
     try:
         order = order_for(
             service,
@@ -66,8 +68,9 @@ def serve(service: Service, *, replaces: Sequence[Service] = (), rollback: bool 
         _steps(_plan(order), flag(host, "rollback", rollback))
     except (BoxwrightError, RefusedError) as error:
         report(host, error)
-        # The other boxes of the inventory go on.
-        host.state.fail_hosts({host})
+        # The other boxes of the inventory go on. By name: this module's host is a proxy, which is
+        # another box, or none, for whoever looks at the set later.
+        host.state.fail_hosts({host.state.inventory.get_host(host.name)})
 
 
 def _plan(order: Order) -> Plan:

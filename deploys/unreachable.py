@@ -8,6 +8,8 @@ from pyinfra import context
 from pyinfra.api.state import StateStage
 
 from inventory.errors import PreconditionError
+from operations.report import unreachable
+from operations.report_model import plain
 
 
 class Unreachable(logging.Handler):
@@ -24,11 +26,12 @@ class Unreachable(logging.Handler):
             return
         error = PreconditionError(
             wanted="an SSH connection to every box of the inventory",
-            found=record.getMessage().strip(),
+            found=plain(record.getMessage()),
             why="nothing was read or touched on that box",
             next_step="try `ssh` with the same address, user and key. A box that was rebuilt has "
             "new host keys: remove the old ones with `ssh-keygen -R`",
         )
+        unreachable(state, plain(record.getMessage()), error)
         for line in error.message.splitlines():
             logging.getLogger("pyinfra").warning(line)
 

@@ -20,8 +20,14 @@ from facts.reading.neighbours import INCOMING, Neighbours
 from inventory.errors import DesiredStateError
 from inventory.service import Service
 from inventory.snapshot import Snapshot, SnapshotFile
+from operations.report import adds
 from operations.room import require_room
-from operations.snapshot import fetch_order, require_loadable, snapshot_differences
+from operations.snapshot import (
+    fetch_account,
+    fetch_order,
+    require_loadable,
+    snapshot_differences,
+)
 from operations.steps import Commands, Step, guarded, settled, show
 from operations.tools import run_module
 
@@ -101,4 +107,5 @@ def pushed(service: Service, want: Snapshot, query: Query, source: str) -> Comma
     )
     after = actual_state(host, query).snapshot
     settled(snapshot_differences(want, after, folder), f"ls -l {shlex.quote(folder)} on the box")
+    adds(host, "fetch", fetch_account(want, after))
     require_loadable(want, after)

@@ -20,6 +20,7 @@ from inventory.snapshot import Snapshot
 from inventory.units import gibibytes
 from operations.difference import Difference, differing
 from operations.prune import prunable
+from operations.report import adds
 from operations.room import require_room
 from operations.steps import Commands, Step, guarded, settled, show
 from operations.tools import run_module
@@ -151,7 +152,30 @@ def snapshot(
         snapshot_differences(want, after, folder),
         f"ls -l {shlex.quote(folder)} on the box: another program may be writing there",
     )
+    adds(host, "fetch", fetch_account(want, after))
     require_loadable(want, after)
+
+
+def fetch_account(want: Snapshot, have: SnapshotState) -> dict[str, Any] | None:
+    """How a snapshot came to the box, for the report.
+
+    + want: its listing
+    + have: its folder after the fetch
+    + returns: files, bytes, and bytes a second while they came; None where nothing says so
+    """
+    manifest = have.manifest
+    if not isinstance(manifest, Manifest):
+        return None
+    return {
+        "repo": want.repo,
+        "commit": want.commit,
+        "files": len(want.files),
+        "bytes": want.size,
+        "downloaded": manifest.downloaded,
+        "reused": manifest.reused,
+        "seconds": manifest.seconds,
+        "rate": round(manifest.downloaded / manifest.seconds) if manifest.seconds > 0 else None,
+    }
 
 
 def fetch_order(service: Service, want: Snapshot, token: str | None) -> dict[str, Any]:

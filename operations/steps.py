@@ -23,6 +23,7 @@ from facts.box import changed
 from facts.privilege import as_root
 from inventory.errors import BoxwrightError, ConvergeError, DesiredStateError
 from operations.difference import Difference
+from operations.report import differs, fails
 
 P = ParamSpec("P")
 Commands = Generator[StringCommand | FunctionCommand | FileUploadCommand, None, None]
@@ -33,6 +34,10 @@ FOUND_LINES = 15
 
 class RefusedError(OperationError):
     """A BoxwrightError on its way through pyinfra: same four parts, and no traceback."""
+
+    def __init__(self, error: BoxwrightError) -> None:
+        super().__init__(error.message)
+        self.error = error
 
 
 class Step(StringCommand):
@@ -122,7 +127,7 @@ def guarded(operation: Callable[P, Commands]) -> Callable[P, Commands]:
             yield from operation(*args, **kwargs)
         except BoxwrightError as error:
             if not executing:
-                raise RefusedError(error.message) from None
+                raise RefusedError(error) from None
             report(host, error)
             yield FunctionCommand(_fail, (), {})
 
@@ -136,6 +141,7 @@ def _fail(state: State, host: Host) -> bool:  # noqa: ARG001
 
 def report(host: Host, error: BoxwrightError | RefusedError) -> None:
     """Print an error's four parts, each line with the host's name."""
+    fails(host, error.error if isinstance(error, RefusedError) else error)
     for line in str(error).strip("\n").splitlines():
         logger.error(f"{host.print_prefix}{line}")
 
@@ -156,6 +162,7 @@ def show(host: Host, differences: Iterable[Difference], text: str = "") -> None:
     fresh = [difference for difference in differences if difference.line not in shown]
     for difference in fresh:
         shown.add(difference.line)
+        differs(host, difference)
         logger.info(f"{host.print_prefix}~ {difference.line}")
     if fresh and text and host.state.config.DIFF:
         for line in text.splitlines():

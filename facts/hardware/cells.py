@@ -56,7 +56,7 @@ _ABSENT = {
 def number(cell: str) -> int | Unknown:
     """A whole number, not negative."""
     text = cell.strip()
-    return int(text) if re.fullmatch(r"[0-9]{1,15}", text) else unknown(cell)
+    return int(text) if re.fullmatch(r"[0-9]{1,19}", text) else unknown(cell)
 
 
 def mebibytes(cell: str) -> int | Unknown:

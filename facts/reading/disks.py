@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
+from facts.hardware.cells import number
 from facts.sections import MISSING, Section
 from inventory.base import Frozen, Unknown
 
@@ -50,14 +50,14 @@ def read_disks(found: Mapping[str, Section]) -> tuple[Disk, ...]:
         cells = head[3].split(None, 4) if len(head) == DISK_FIELDS else []
         if len(cells) != 5:  # noqa: PLR2004 - df's five columns, the mount point last
             continue
-        inodes = _number(cells[2])
+        inodes = number(cells[2])
         disks.append(
             Disk(
                 path=head[0],
                 parent=head[1],
                 writable=head[2] == "rw",
-                available=_number(cells[0]),
-                size=_number(cells[1]),
+                available=number(cells[0]),
+                size=number(cells[1]),
                 free_inodes=Unknown(unknown="the file system does not count")
                 if inodes == 0
                 else inodes,
@@ -79,7 +79,3 @@ def read_folders(found: Mapping[str, Section]) -> tuple[Folder, ...]:
             path, kind, mode, owner, group = cells
             folders.append(Folder(path=path, kind=kind, mode=mode, owner=owner, group=group))
     return tuple(folders)
-
-
-def _number(text: str) -> int | Unknown:
-    return int(text) if re.fullmatch(r"[0-9]{1,19}", text) else Unknown(unknown=text or "empty")

@@ -54,6 +54,12 @@ class Manifest(Frozen):
     problem: str
     """Why an engine could not load the files; empty for no reason."""
     files: dict[str, Proven]
+    downloaded: int = 0
+    """Bytes that the fetch brought."""
+    reused: int = 0
+    """Bytes that the box had already."""
+    seconds: float = 0.0
+    """Of the fetch."""
 
 
 class SnapshotState(Frozen):
@@ -122,6 +128,7 @@ def read_manifest(text: str) -> Manifest | Unknown:
     """
     try:
         content: Any = json.loads(text)
+        account = content.get("fetch", {})
         return Manifest(
             repo=str(content["repo"]),
             commit=str(content["commit"]),
@@ -135,6 +142,16 @@ def read_manifest(text: str) -> Manifest | Unknown:
                 )
                 for file in content["files"]
             },
+            downloaded=int(account.get("downloaded", 0)),
+            reused=int(account.get("reused", 0)),
+            seconds=float(account.get("seconds", 0)),
         )
-    except (ValueError, TypeError, KeyError, RecursionError, OverflowError) as error:
+    except (
+        ValueError,
+        TypeError,
+        KeyError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+    ) as error:
         return Unknown(unknown=f"the manifest is damaged: {type(error).__name__}")

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 
+from facts.hardware.cells import number
 from facts.sections import MISSING, Section
 from inventory.base import Frozen, Unknown
 
@@ -137,23 +138,19 @@ def _unit(
         sub_state=fields.get("SubState", "unknown"),
         unit_file_state=fields.get("UnitFileState", ""),
         result=fields.get("Result", ""),
-        restarts=_number(fields.get("NRestarts", "")),
-        exit_status=_number(fields.get("ExecMainStatus", "")),
+        restarts=number(fields.get("NRestarts", "")),
+        exit_status=number(fields.get("ExecMainStatus", "")),
         started=_timestamp(fields.get("ExecMainStartTimestamp", "")),
         invocation=fields.get("InvocationID", ""),
         needs_reload=fields.get("NeedDaemonReload") == "yes",
         drop_ins=tuple(fields.get("DropInPaths", "").split()),
-        main_pid=_number(fields.get("MainPID", "")),
+        main_pid=number(fields.get("MainPID", "")),
         job_queued=fields.get("Job", "") not in {"", "0"},
         file=file,
         ready_invocation=ready,
         measured_invocation=measured[0] if measured else None,
         measured_load=measured[1] if measured else None,
     )
-
-
-def _number(text: str) -> int | Unknown:
-    return int(text) if re.fullmatch(r"[0-9]{1,18}", text) else Unknown(unknown=text or "empty")
 
 
 def _timestamp(text: str) -> float | None:

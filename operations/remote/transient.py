@@ -18,7 +18,7 @@ ENDED = frozenset({"inactive", "failed"})
 def properties(unit: str) -> dict[str, str]:
     """What systemd says of the unit."""
     shown = subprocess.run(
-        ["systemctl", "show", "-p", "LoadState,ActiveState,Result,ExecMainStatus", "--", unit],
+        ["systemctl", "show", "-p", "LoadState,ActiveState,Result,ExecMainStatus,Job", "--", unit],
         capture_output=True,
         text=True,
         check=False,
@@ -27,8 +27,13 @@ def properties(unit: str) -> dict[str, str]:
 
 
 def is_running(state: Mapping[str, str]) -> bool:
-    """Whether the work is under way, also between two starts."""
-    return bool(state) and state.get("ActiveState") not in ENDED
+    """Whether the work is under way, also between two starts, and before systemd came to it.
+
+    >>> is_running({"ActiveState": "inactive", "Job": "1402"})
+    True
+    """
+    queued = state.get("Job", "") not in {"", "0"}
+    return queued or (bool(state) and state.get("ActiveState") not in ENDED)
 
 
 def launch(

@@ -156,7 +156,11 @@ def main() -> None:
     parser.add_argument("--shards", type=int, default=16)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument(
-        "--throttle", type=float, nargs="*", default=[0, 200], help="MB/s; 0 is none"
+        "--throttle",
+        type=float,
+        nargs="*",
+        default=[0, 200],
+        help="MB/s; 0 is none; without a figure, only the re-hash is measured",
     )
     parser.add_argument("--scratch", type=Path, default=Path("/dev/shm"))  # noqa: S108
     parser.add_argument("--disk", type=Path, help="where to re-hash; default is the scratch folder")
@@ -194,7 +198,8 @@ def main() -> None:
     one, cores, whole = (statistics.median(rates[kind]) for kind in rates)
     print(
         f"sha256 from memory {one / 1e9:.2f} GB/s on one core and {cores / 1e9:.2f} on all; full "
-        f"re-hash {whole / 1e9:.2f}: {whole / cores:.2f} of it"
+        f"re-hash {whole / 1e9:.2f}: {whole / cores:.2f} of all, "
+        f"{whole / one / (os.cpu_count() or 1):.2f} of cores x one"
     )
     if arguments.out:
         arguments.out.write_text(json.dumps(figures, indent=1) + "\n")

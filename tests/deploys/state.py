@@ -19,6 +19,9 @@ from tests.lab.box import Box
 from tests.lab.desired import host
 
 IDS_AND_TIMES = {
+    "seconds",
+    "downloaded",
+    "reused",
     "started",
     "invocation",
     "ready_invocation",

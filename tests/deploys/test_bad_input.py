@@ -139,8 +139,12 @@ def test_a_model_folder_of_another_commit(box: Box, lab: Lab) -> None:
 
 
 def test_a_box_that_cannot_be_reached(box: Box, lab: Lab, tmp_path: Path) -> None:
-    path = inventory(tmp_path, box.name, lab, ssh_port=1)
+    report = tmp_path / "report.json"
+    path = inventory(tmp_path, box.name, lab, ssh_port=1, report=str(report))
     refused(pyinfra(DEPLOY, "-y", inventory=path), "an SSH connection to every box")
+    told = json.loads(report.read_text())["boxes"][box.name]
+    assert told["outcome"] == "failed"
+    assert told["errors"][0]["wanted"] == "an SSH connection to every box of the inventory"
 
 
 def test_a_login_without_sudo(box: Box, files: list[str], lab: Lab, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -47,22 +48,57 @@ def commit(lab: Lab) -> str:
     return str(json.loads(text)["commit"])
 
 
+def reported(path: Path, box: Box) -> dict[str, Any]:
+    """What the report of a run that has ended says of a box."""
+    content = json.loads(path.read_text())
+    assert content["ended"] is True
+    box_report: dict[str, Any] = content["boxes"][box.name]
+    return box_report
+
+
 def weights_asked_for(hub: RemoteHub) -> set[str]:
     return {one.path for one in chosen(hub.requests(), where="cdn", method="GET")}
 
 
 def test_sent_by_the_controller_it_is_proven_all_the_same(
-    box: Box, lab: Lab, hub: RemoteHub
+    box: Box, lab: Lab, hub: RemoteHub, tmp_path: Path
 ) -> None:
-    folder = lab.models / TINY
-    run = pyinfra(DEPLOY, "-y", "--data", f"push={folder}", box=box.name)
+    folder, report = lab.models / TINY, tmp_path / "report.json"
+    run = pyinfra(
+        DEPLOY, "-y", "--data", f"push={folder}", "--data", f"report={report}", box=box.name
+    )
     assert run.status == 0, run.text
     assert "every byte hashed" in run.text
     assert weights_asked_for(hub) == set()
     assert box.run(f"sudo ls -A {HOME}").stdout.split() == [commit(lab)]
+    told = reported(report, box)
+    assert (told["outcome"], told["errors"]) == ("changed", [])
+    done = {one["name"]: one for one in told["operations"]}
+    assert [name for name, one in done.items() if one["outcome"] == "changed"] == run.changed
+    assert all(one["seconds"] >= 0 for one in done.values())
+    shown = {f"{one['resource']}: {one['attribute']}" for one in told["differences"]}
+    assert shown
+    assert all(line in run.text for line in shown)
+    fetched = told["details"]["fetch"]
+    assert fetched["commit"] == commit(lab)
+    assert (fetched["downloaded"], fetched["reused"]) == (0, 0), "it was sent"
+    assert fetched["bytes"] == sum(
+        path.stat().st_size for path in folder.rglob("*") if path.is_file()
+    )
     again = pyinfra(DEPLOY, "-y", box=box.name)
     assert (again.status, again.changed) == (0, []), again.text
     assert weights_asked_for(hub) == set()
+
+
+def test_a_run_without_changes_and_one_that_may_make_none_are_told_apart(
+    box: Box, tmp_path: Path
+) -> None:
+    report = tmp_path / "report.json"
+    for option, outcome in (("-y", "unchanged"), ("--dry", "planned")):
+        run = pyinfra(DEPLOY, option, "--data", f"report={report}", box=box.name)
+        assert run.status == 0, run.text
+        told = reported(report, box)
+        assert (told["outcome"], told["differences"]) == (outcome, [])
 
 
 def test_all_bytes_are_hashed_again_when_asked(box: Box) -> None:
@@ -81,17 +117,26 @@ def test_a_superseded_snapshot_stays_until_it_is_named(
     (moved / "README.md").write_text("Another commit.\n")
     hub.add_repo(TINY, moved)
     try:
-        run = pyinfra(DEPLOY, "-y", "--data", "upgrade=true", box=box.name)
+        report = tmp_path / "report.json"
+        choice = ("--data", "upgrade=true", "--data", f"report={report}")
+        run = pyinfra(DEPLOY, "-y", *choice, box=box.name)
         assert run.status == 0, run.text
+        fetched = reported(report, box)["details"]["fetch"]
+        assert fetched["downloaded"] + fetched["reused"] == fetched["bytes"]
+        assert 0 < fetched["downloaded"] < fetched["reused"]
         new = commit(lab)
         assert new != old
         assert weights_asked_for(hub) == set(), "the weights are those of the older commit"
         assert set(box.run(f"sudo ls -A {HOME}").stdout.split()) == {old, new}
         marker = f"{HOME}/{old}/.boxwright/users/another"
         box.run(f"sudo touch {marker}")
-        held = pyinfra(DEPLOY, "-y", "--data", f"prune={old[:12]}", box=box.name)
+        choice = ("--data", f"prune={old[:12]}", "--data", f"report={report}")
+        held = pyinfra(DEPLOY, "-y", *choice, box=box.name)
         assert held.status != 0
         assert "in use: box another" in held.text
+        told = reported(report, box)
+        assert told["outcome"] == "failed"
+        assert "in use: box another" in told["errors"][0]["found"]
         box.run(f"sudo rm {marker}")
         gone = pyinfra(DEPLOY, "-y", "--data", f"prune={old[:12]}", box=box.name)
         assert gone.status == 0, gone.text

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Final
 
 from tests.lab import hub_service, image, model, wheelhouse
-from tests.lab.base import Lab, LabError, require
+from tests.lab.base import Lab, LabError, lock, require
 from tests.lab.box import Box, connections
 from tests.lab.group import groups
 
@@ -36,8 +36,9 @@ def up(lab: Lab) -> None:
     if not wheelhouse.is_complete(lab):
         print("Making the wheelhouse (600 MB, about 70 s) ...", flush=True)
     wheelhouse.ensure(lab, image.python_version(made))
-    for tiny in model.MODELS.values():
-        model.build(tiny, lab.models)
+    with lock(lab.caches / "models.lock"):
+        for tiny in model.MODELS.values():
+            model.build(tiny, lab.models)
     served = hub_service.ensure(lab)
     print(f"The lab is up. Hub: {served.url}. Next: python -m tests.lab boot NAME")
 
@@ -48,11 +49,12 @@ def down(lab: Lab) -> None:
     Their mounts are in mount namespaces of their own and go with them.
     """
     require()
-    hub_service.stop(lab)
-    for link in connections(lab):
-        Box(link.name, lab).cut()
-    for group in groups(lab):
-        group.end()
+    for one in (lab, *lab.of_workers):
+        hub_service.stop(one)
+        for link in connections(one):
+            Box(link.name, one).cut()
+        for group in groups(one):
+            group.end()
 
 
 def clean(lab: Lab) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.lab.base import Lab, LabError
+from tests.lab.base import WORKER, Lab, LabError
 
 # The host's own sshd may hold port 22 on every address.
 SSH_PORTS: Final = (22, 2222, 22022)
@@ -21,9 +21,13 @@ SSH_PORTS: Final = (22, 2222, 22022)
 def candidates(root: Path) -> Iterator[str]:
     """The addresses of a lab, `127.0.X.1` to `127.0.X.254`, best first.
 
-    + root: the lab's folder; X follows from it and is between 2 and 254
+    + root: the lab's folder; X follows from it and is between 2 and 254. Labs of
+      tests that run side by side have one each
     """
-    third = 2 + hashlib.sha256(os.fsencode(root)).digest()[0] % 253
+    worker = root.name.removeprefix(WORKER) if root.name.startswith(WORKER) else ""
+    usual = root.parent if worker.isdigit() else root
+    number = 1 + int(worker) if worker.isdigit() else 0
+    third = 2 + (hashlib.sha256(os.fsencode(usual)).digest()[0] + number) % 253
     return (f"127.0.{third}.{fourth}" for fourth in range(1, 255))
 
 

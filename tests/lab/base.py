@@ -8,11 +8,14 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 REPO: Final = Path(__file__).resolve().parents[2]
+
+WORKER: Final = "worker-"
+"""How the folder of a worker's lab begins; its number follows."""
 
 _PACKAGES: Final = {
     "debootstrap": "debootstrap",
@@ -32,12 +35,19 @@ class LabError(Exception):
 class Lab:
     """One lab: its folder, and the folder of what is slow to make.
 
-    + root: boxes, the key, the running Hub. Two labs with different folders do not meet
+    + root: boxes, the key, the running Hub. Two labs with different folders do not meet.
+      ``LAB_ROOT`` names another than the usual one
     + caches: image, wheelhouse and models; several labs may share them
     """
 
-    root: Path = REPO / ".lab"
+    root: Path = field(default_factory=lambda: Path(os.environ.get("LAB_ROOT") or REPO / ".lab"))
     caches: Path = REPO / ".lab"
+
+    @property
+    def of_workers(self) -> tuple[Self, ...]:
+        """The labs of tests that run side by side, each below this one."""
+        roots = sorted(self.root.glob(f"{WORKER}*"))
+        return tuple(replace(self, root=root) for root in roots if root.is_dir())
 
     @property
     def boxes(self) -> Path:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.base import REPO, LabError, lock, require, run
+from tests.lab.address import candidates
+from tests.lab.base import REPO, WORKER, Lab, LabError, lock, require, run
 
 
 def test_a_missing_tool_is_named_with_its_package() -> None:
@@ -42,3 +43,14 @@ def test_one_process_at_a_time_holds_a_lock_and_a_killed_one_lets_go(tmp_path: P
         other.kill()
         with lock(path):
             pass
+
+
+def test_the_labs_of_workers_are_found_and_share_no_address(tmp_path: Path) -> None:
+    usual = Lab(root=tmp_path, caches=tmp_path / "caches")
+    assert usual.of_workers == ()
+    for number in range(3):
+        (tmp_path / f"{WORKER}{number}").mkdir()
+    labs: tuple[Lab, ...] = (usual, *usual.of_workers)
+    assert [lab.root.name for lab in labs[1:]] == ["worker-0", "worker-1", "worker-2"]
+    assert {lab.caches for lab in labs} == {tmp_path / "caches"}
+    assert len({next(candidates(lab.root)) for lab in labs}) == len(labs)

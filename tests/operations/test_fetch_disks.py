@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.lab.hub import Hub, RemoteHub, chosen, launched, write_model
+from tests.lab.hub import Hub, RemoteHub, chosen, write_model
 from tests.operations.fetching import (
     PROJECT,
     REPO,
@@ -45,18 +45,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("hub")
     write_model(root / REPO, shards=4, shard_bytes=12_000_000)
     return root
-
-
-@pytest.fixture
-def hub(root: Path) -> Iterator[Hub]:
-    with Hub(root) as hub:
-        yield hub
-
-
-@pytest.fixture
-def apart(root: Path) -> Iterator[RemoteHub]:
-    with launched(root) as hub:
-        yield hub
 
 
 def sh(*command: str | Path) -> None:

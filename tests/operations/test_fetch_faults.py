@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -32,12 +31,6 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("hub")
     write_model(root / REPO, shards=SHARDS, shard_bytes=BYTES)
     return root
-
-
-@pytest.fixture
-def hub(root: Path) -> Iterator[Hub]:
-    with Hub(root) as hub:
-        yield hub
 
 
 def at_cdn(kind: str, **more: object) -> Fault:
@@ -90,6 +83,25 @@ def test_what_passes_is_overcome(hub: Hub, root: Path, tmp_path: Path, faults: l
     assert outcome(work) == ""
     assert is_exact(tmp_path / snapshot.commit, root / REPO, snapshot)
     assert [entry["hit"] for entry in hub.faults()] == [fault.times for fault in faults]
+
+
+def test_a_file_longer_than_one_answer_may_be_comes_in_several(
+    hub: Hub, root: Path, tmp_path: Path
+) -> None:
+    snapshot = listing(hub)
+    longest = 600_000
+    # The third answer breaks off: what follows begins there, and ends where that one should have.
+    hub.inject(at_cdn("cut", at=200_000, after=2))
+    assert outcome(job(hub, snapshot, tmp_path, limits={"longest": longest})) == ""
+    assert is_exact(tmp_path / snapshot.commit, root / REPO, snapshot)
+    size = next(file.size for file in snapshot.files if file.path == SECOND)
+    asked = [one.range or "" for one in chosen(hub.requests(), where="cdn", path=SECOND)]
+    spans = [tuple(map(int, one.removeprefix("bytes=").split("-"))) for one in asked]
+    assert all(end - start < longest for start, end in spans)
+    assert [start for start, _ in spans[:3]] == [0, longest, 2 * longest]
+    assert 2 * longest < spans[3][0] <= 2 * longest + 200_000
+    assert spans[-1][1] == size - 1
+    assert sum(one.sent for one in chosen(hub.requests(), where="cdn", path=SECOND)) == size
 
 
 @pytest.mark.parametrize("name", ["early FIN", "TCP reset", "short body", "stall", "trickle"])

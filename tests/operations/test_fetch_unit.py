@@ -19,7 +19,7 @@ from operations.tools import programs, run_module, tools_folder, tools_script
 from operations.verification import verification_script
 from tests.lab.base import Lab
 from tests.lab.box import Box
-from tests.lab.hub import RemoteHub, chosen, launched, write_model
+from tests.lab.hub import Fault, RemoteHub, chosen, launched, write_model
 from tests.lab.wheelhouse import ensure
 from tests.operations.fetching import REPO, job, listing
 
@@ -61,8 +61,8 @@ def unit(snapshot: Snapshot) -> str:
     return unit_name(f"{HOME}/{snapshot.commit}")
 
 
-def order(hub: RemoteHub, snapshot: Snapshot, token: str | None = None) -> str:
-    work = job(hub, snapshot, Path(HOME), limits={"interval": 0.5})
+def order(hub: RemoteHub, snapshot: Snapshot, token: str | None = None, **limits: float) -> str:
+    work = job(hub, snapshot, Path(HOME), limits={"interval": 0.5, **limits})
     return json.dumps({"user": "vllm", "token": token, "job": work})
 
 
@@ -152,6 +152,25 @@ def test_killed_in_its_unit_it_goes_on(box: Box, hub: RemoteHub, snapshot: Snaps
     assert ended(start(box, order(hub, snapshot)))[0] == 0
     assert sent(hub) - snapshot.size <= 4 * 10 * (1 << 20)
     assert is_whole(box, snapshot)
+
+
+def test_a_fetch_that_hangs_ends_itself_and_is_started_anew(
+    box: Box, hub: RemoteHub, snapshot: Snapshot
+) -> None:
+    """No worker gives up here by itself: the watch over the whole process is what is left."""
+    hub.allow(tokens=[TOKEN], gated={REPO: [TOKEN]})
+    hub.configure(throttle=0)
+    shards = sum(file.path.endswith("safetensors") for file in snapshot.files)
+    hub.inject(Fault("stall", path="*.safetensors", times=shards, at=4_000_000))
+    patient = {"hang": 3.0, "silence": 600.0, "window": 600.0, "patience": 600.0}
+    status, text = ended(start(box, order(hub, snapshot, TOKEN, **patient)))
+    assert status == 0, text
+    assert "fetch: hung: not a byte for 3 s" in text
+    assert "complete, every byte hashed" in text
+    assert is_whole(box, snapshot)
+    assert sent(hub) - snapshot.size <= shards * 4 * (1 << 20), "what had come is kept"
+    place = f"/run/boxwright/{unit(snapshot).removesuffix('.service')}"
+    assert box.run(f"ls {place}").stdout.split() == ["job.json", "log"], "nor is the token left"
 
 
 def test_a_power_cut_costs_hardly_a_byte(box: Box, hub: RemoteHub, snapshot: Snapshot) -> None:

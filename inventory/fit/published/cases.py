@@ -206,3 +206,15 @@ def _estimate(value: object) -> bool | None:
     if isinstance(value, bool):
         return value
     return value == "applied" if isinstance(value, str) else None
+
+
+def printed_gib(outcome: Mapping[str, Any], name: str) -> float | None:
+    """A figure of the engine's lines in GiB; None where they do not print it."""
+    value = outcome.get(name)
+    return float(value) if isinstance(value, (int, float)) else None
+
+
+def printed_bytes(outcome: Mapping[str, Any], name: str) -> int | None:
+    """The same in bytes."""
+    value = printed_gib(outcome, name)
+    return None if value is None else from_gib(value)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Iterable, Mapping
-from fnmatch import fnmatchcase
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 from pydantic import Field
 
@@ -18,17 +17,12 @@ from inventory.base import Unknown
 from inventory.fit.fit import Fit, fit
 from inventory.fit.kv import KvLayout
 from inventory.fit.measured import Measured
-from inventory.fit.published.cases import Case, case_of
-from inventory.fit.published.classes import RULES_OF_CLASS, SHAPE_CLASSES
+from inventory.fit.published.cases import Case, case_of, printed_bytes, printed_gib
+from inventory.fit.published.judge import Verdict, judge, missing_inputs
 from inventory.fit.value import Value
-from inventory.fit.version import release
 from inventory.fit.weights import weights
 from inventory.units import GIB, from_gib
 
-Verdict = Literal["right", "wrong", "not scored"]
-
-COIN_FLIP = 0.1
-"""GiB: a margin below this is decided by chance (NOTES.md section 2)."""
 SURE_WEIGHTS = 0.03
 """Width of the range of computed weights below which they count as known."""
 
@@ -113,7 +107,7 @@ def token_error(row: Row) -> float:
 
 def _row(case: Case, set_aside: Mapping[str, str]) -> Row:
     outcome = case.outcome
-    loaded = _gib(outcome, "model_loading_gib")
+    loaded = printed_gib(outcome, "model_loading_gib")
     computed = weights(case.architecture, case.start)
     sure = not isinstance(computed, Unknown) and (
         computed.per_rank.high - computed.per_rank.low <= SURE_WEIGHTS * computed.per_rank.likely
@@ -122,11 +116,13 @@ def _row(case: Case, set_aside: Mapping[str, str]) -> Row:
         # Where the entry does not tell the weights, the printed ones stand for the headers that
         # a real checkpoint has.
         weights=from_gib(loaded) if loaded is not None and not sure else None,
-        free_at_init=_bytes(outcome, "free_at_init_gib") if case.raw.get("gpu_shared") else None,
+        free_at_init=printed_bytes(outcome, "free_at_init_gib")
+        if case.raw.get("gpu_shared")
+        else None,
     )
     answer = fit(case.architecture, case.start, case.cards, known)
-    missing = _missing(case, answer, sure=sure)
-    verdict, reason = _judge(case, answer, missing, set_aside)
+    missing = missing_inputs(case, answer, sure=sure)
+    verdict, reason = judge(case, answer, missing, set_aside)
     memory = _memory(case, answer)
     return Row(
         id=case.id,
@@ -152,87 +148,6 @@ def _row(case: Case, set_aside: Mapping[str, str]) -> Row:
     )
 
 
-def _judge(
-    case: Case, answer: Fit, missing: list[str], set_aside: Mapping[str, str]
-) -> tuple[Verdict, str]:
-    aside = _aside(case, set_aside)
-    klass = case.outcome.get("failure_class")
-    if klass in SHAPE_CLASSES:
-        return _judge_shape(case, answer, str(klass))
-    if klass == "free_lt_requested" and answer.failure is not None:
-        fires = answer.failure.rule == "free-memory"
-        return ("right" if fires else "wrong"), "" if fires else "the free memory did not fire"
-    if aside:
-        return "not scored", aside
-    if answer.outcome == "unknown" and not missing:
-        missing = ["KV layout"]
-    if missing:
-        return "not scored", f"insufficient inputs: {', '.join(missing)}"
-    return _judge_memory(case, answer, str(klass))
-
-
-def _judge_memory(case: Case, answer: Fit, klass: str) -> tuple[Verdict, str]:
-    failed = case.outcome.get("status") == "failure"
-    if failed != (answer.outcome == "fails"):
-        return "wrong", _why(answer)
-    rule = answer.failure.rule if failed and answer.failure is not None else ""
-    if rule and rule not in RULES_OF_CLASS.get(klass, frozenset()):
-        return "right", f"fails, for another reason than {klass}: {rule}"
-    return "right", ""
-
-
-def _aside(case: Case, set_aside: Mapping[str, str]) -> str:
-    """Why a case's outcome is no matter of arithmetic; empty where it is."""
-    named = next((why for name, why in set_aside.items() if fnmatchcase(case.id, name)), "")
-    if named:
-        return named
-    if case.raw.get("gpu_shared"):
-        return "shared GPU: neighbours' memory is not known"
-    needed = _gib(case.outcome, "needed_kv_gib")
-    available = _gib(case.outcome, "available_kv_gib")
-    if needed is not None and available is not None and abs(needed - available) < COIN_FLIP:
-        return "coin flip: the printed need and memory are less than 0.1 GiB apart"
-    return ""
-
-
-def _judge_shape(case: Case, answer: Fit, klass: str) -> tuple[Verdict, str]:
-    if {verdict.rule for verdict in answer.certainties} & RULES_OF_CLASS[klass]:
-        return "right", ""
-    if isinstance(case.architecture.name, Unknown):
-        return "not scored", "insufficient inputs: the model's shape"
-    return "wrong", "the shape rule did not fire"
-
-
-def _why(answer: Fit) -> str:
-    if answer.failure is not None:
-        return answer.failure.found
-    if isinstance(answer.memory, Unknown):
-        return answer.memory.unknown
-    nearest = min(answer.memory.margins, key=lambda margin: margin.left.likely)
-    return f"nearest: {nearest.mode}, {nearest.left.shown()} left"
-
-
-def _missing(case: Case, answer: Fit, *, sure: bool) -> list[str]:
-    """What the arithmetic needs and the case does not give."""
-    raw, a = case.raw, case.architecture
-    gaps: list[str] = []
-    if isinstance(release(case.start.engine), Unknown):
-        gaps.append("version")
-    if not case.cards:
-        gaps.append("card")
-    if raw.get("gpu_memory_utilization") is None and case.start.kv_cache_memory is None:
-        gaps.append("utilisation")
-    if case.start.max_num_seqs is None:
-        gaps.append("sequences")
-    if isinstance(answer.resolved.max_model_len, Unknown):
-        gaps.append("length")
-    if isinstance(a.layers, Unknown) or (isinstance(a.kv_heads, Unknown) and a.mla is None):
-        gaps.append("the model's layers")
-    if not sure and _gib(case.outcome, "model_loading_gib") is None:
-        gaps.append("weights")
-    return gaps
-
-
 def _predicted(answer: Fit) -> str:
     if answer.failure is None:
         return answer.outcome
@@ -240,7 +155,7 @@ def _predicted(answer: Fit) -> str:
 
 
 def _memory(case: Case, answer: Fit) -> tuple[float, float] | None:
-    published = _gib(case.outcome, "available_kv_gib")
+    published = printed_gib(case.outcome, "available_kv_gib")
     if published is None or isinstance(answer.memory, Unknown):
         return None
     return published, answer.memory.available.likely / GIB
@@ -272,15 +187,15 @@ def _length(answer: Fit) -> int:
 
 def _tokens(case: Case, answer: Fit) -> tuple[int, int] | None:
     layout, published = _layout(answer), case.outcome.get("kv_tokens")
-    memory = _bytes(case.outcome, "available_kv_gib")
+    memory = printed_bytes(case.outcome, "available_kv_gib")
     if layout is None or memory is None or not isinstance(published, int):
         return None
     return published, layout.tokens(memory, _length(answer))
 
 
 def _concurrency(case: Case, answer: Fit) -> tuple[float, float] | None:
-    layout, published = _layout(answer), _gib(case.outcome, "max_concurrency")
-    memory = _bytes(case.outcome, "available_kv_gib")
+    layout, published = _layout(answer), printed_gib(case.outcome, "max_concurrency")
+    memory = printed_bytes(case.outcome, "available_kv_gib")
     if layout is None or memory is None or published is None or case.start.pp > 1:
         return None
     return published, layout.concurrency(memory, _length(answer))
@@ -290,13 +205,3 @@ def _card(case: Case) -> str:
     gpu = case.raw.get("gpu")
     name = gpu.get("name") if isinstance(gpu, Mapping) else None
     return f"{len(case.cards) or '?'} x {name or '?'}"
-
-
-def _gib(outcome: Mapping[str, Any], name: str) -> float | None:
-    value = outcome.get(name)
-    return float(value) if isinstance(value, (int, float)) else None
-
-
-def _bytes(outcome: Mapping[str, Any], name: str) -> int | None:
-    value = _gib(outcome, name)
-    return None if value is None else from_gib(value)

@@ -5,14 +5,12 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Protocol
 
 from .job import File
 
 CHUNK = 1 << 20
-WINDOW = 16 << 20
 
 
 class Hasher(Protocol):
@@ -32,43 +30,26 @@ def hasher_for(file: File) -> Hasher:
     return hashlib.sha1(b"blob %d\0" % file.size, usedforsecurity=False)
 
 
-def feed(hasher: Hasher, descriptor: int, size: int) -> int:
-    """Hash the first bytes of an open file.
+def feed(hasher: Hasher, descriptor: int, size: int, start: int = 0) -> int:
+    """Hash bytes of an open file.
 
     + size: how many
+    + start: the first
     + returns: how many there were
     """
     buffer = memoryview(bytearray(CHUNK))
-    offset = 0
-    while offset < size:
-        got = os.preadv(descriptor, [buffer[: min(CHUNK, size - offset)]], offset)
+    done = 0
+    while done < size:
+        got = os.preadv(descriptor, [buffer[: min(CHUNK, size - done)]], start + done)
         if got == 0:
             break
         hasher.update(buffer[:got])
-        offset += got
-    return offset
+        done += got
+    return done
 
 
-def feed_mapped(hasher: Hasher, descriptor: int, size: int) -> int:
-    """As :func:`feed`, without copying: a tenth faster where the pages are in memory.
-
-    A disk that cannot read a page ends the process with SIGBUS: only for a process that may end.
-    """
-    for offset in range(0, size, WINDOW):
-        length = min(WINDOW, size - offset)
-        with mmap.mmap(
-            descriptor, length, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ, offset=offset
-        ) as window:
-            window.madvise(mmap.MADV_SEQUENTIAL)
-            hasher.update(window)
-    return size
-
-
-def is_good(path: Path, file: File, by: Callable[[Hasher, int, int], int] = feed) -> bool:
-    """Whether a file on disk is the listed one, byte for byte. A symbolic link is none.
-
-    + by: how to hash it, :func:`feed` or :func:`feed_mapped`
-    """
+def is_good(path: Path, file: File) -> bool:
+    """Whether a file on disk is the listed one, byte for byte. A symbolic link is none."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -77,7 +58,7 @@ def is_good(path: Path, file: File, by: Callable[[Hasher, int, int], int] = feed
         if os.fstat(descriptor).st_size != file.size:
             return False
         hasher = hasher_for(file)
-        by(hasher, descriptor, file.size)
+        feed(hasher, descriptor, file.size)
         return hasher.hexdigest() == file.hex
     except OSError:
         return False

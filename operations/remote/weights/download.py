@@ -17,8 +17,14 @@ from .progress import Progress
 from .retry import policy, sentence
 from .source import Source
 
-FLUSH = 1 << 20
-"""Bytes gathered before a write: what a killed process loses of each file on its way."""
+FLUSH = 2 << 20
+"""Bytes of one write, and what a killed process loses of each file on its way.
+
+A whole huge page: file systems that can keep such a write in one piece in the page cache, where it
+is mapped (by an engine that loads, by a re-hash) with one page fault instead of 32."""
+
+IOV_MAX = 1024
+"""Pieces that the kernel takes in one write."""
 
 STRIDE = 256 << 10
 """Bytes that count as progress. Fewer do not: a trickle would feed the patience for ever."""
@@ -54,21 +60,29 @@ class Part:
         else:
             self.size = feed(self.hasher, self.descriptor, found)
         self.resumed = self.size
-        self._gathered: list[bytes] = []
+        self._gathered: list[memoryview] = []
         self._waiting = 0
 
     def take(self, chunk: bytes) -> None:
         """Bytes that follow those that are there."""
         self.hasher.update(chunk)
-        self._gathered.append(chunk)
-        self._waiting += len(chunk)
-        if self._waiting >= FLUSH:
+        rest = memoryview(chunk)
+        # Up to a multiple of a huge page, whatever the pieces are that come.
+        while len(rest) >= (room := FLUSH - self.whole % FLUSH):
+            self._gather(rest[:room])
             self.flush()
+            rest = rest[room:]
+        self._gather(rest)
+
+    def _gather(self, piece: memoryview) -> None:
+        if piece:
+            self._gathered.append(piece)
+            self._waiting += len(piece)
 
     def flush(self) -> None:
         """Write what was gathered. At explicit positions: bytes of another writer are the same."""
         while self._gathered:
-            wrote = os.pwritev(self.descriptor, self._gathered, self.size)
+            wrote = os.pwritev(self.descriptor, self._gathered[:IOV_MAX], self.size)
             self.size += wrote
             self._waiting -= wrote
             while self._gathered and wrote >= len(self._gathered[0]):

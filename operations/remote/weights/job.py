@@ -54,6 +54,7 @@ class Limits:
     + hang: without a byte at all, before the process ends itself to be started anew
     + beat, dead: the lease is renewed every ``beat``, and is dead after ``dead`` without
     + interval: between two lines of progress
+    + longest: bytes in one request: content networks refuse answers of more than some tens of GB
     """
 
     workers: int = 8
@@ -65,6 +66,7 @@ class Limits:
     beat: float = 5.0
     dead: float = 60.0
     interval: float = 10.0
+    longest: int = 16 << 30
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,6 @@ from .job import File, Job
 
 PARTIAL = 206
 NOT_SATISFIABLE = 416
-LONGEST_RANGE = 16 << 30
-"""Bytes in one request: content networks refuse single answers of more than some tens of GB."""
 
 
 class Source(Protocol):
@@ -90,7 +88,7 @@ class HubSource:
             self.job.repo, file.path, revision=self.job.commit, endpoint=self.job.endpoint
         )
         location = self._locate(address, file)
-        end = min(file.size, start + LONGEST_RANGE)
+        end = min(file.size, start + self.limits.longest)
         token = self.job.token if _same(address, location) else None
         headers = build_hf_headers(token=token or False)
         headers["Accept-Encoding"] = "identity"

@@ -16,14 +16,11 @@ import json
 import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from functools import partial
 from pathlib import Path
 
-from .digest import feed_mapped, is_good
 from .job import MANIFEST, File
 from .manifest import read_manifest, write_whole
+from .rehash import are_good
 from .shards import problem_of
 
 GIB = 1 << 30
@@ -36,23 +33,10 @@ def wrong_files(folder: Path, workers: int) -> tuple[list[str], int]:
     + workers: files at once
     """
     records = read_manifest(folder) or {}
-    files = sorted(
-        (File(one.path, one.size, one.digest) for one in records.values()),
-        key=lambda file: -file.size,
-    )
-    try:
-        with ProcessPoolExecutor(workers) as pool:
-            verdicts = list(pool.map(partial(_mapped, folder), files))
-    except BrokenProcessPool:
-        # A page that cannot be read ends a process that maps it; reading says which file it is in.
-        with ThreadPoolExecutor(workers) as threads:
-            verdicts = list(threads.map(lambda file: is_good(folder / file.path, file), files))
+    files = [File(one.path, one.size, one.digest) for one in records.values()]
+    verdicts = are_good(folder, files, workers)
     wrong = sorted(file.path for file, good in zip(files, verdicts, strict=True) if not good)
     return wrong, sum(file.size for file in files)
-
-
-def _mapped(folder: Path, file: File) -> bool:
-    return is_good(folder / file.path, file, feed_mapped)
 
 
 def strike_out(folder: Path, wrong: list[str]) -> None:

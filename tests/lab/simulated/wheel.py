@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import zipfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -47,14 +48,16 @@ def build_wheel(folder: Path, version: str = "0.32.0", without: Sequence[str] = 
     files[f"{information}/RECORD"] = f"{record}{information}/RECORD,,\n"
     path = folder / f"{PACKAGE}-{version}-py3-none-any.whl"
     folder.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as wheel:
+    # Another box may be installing from the wheel that is there.
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    with zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as wheel:
         for name, text in files.items():
             # A date of its own: zip would put the present one.
             entry = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
             entry.external_attr = 0o644 << 16
             entry.compress_type = zipfile.ZIP_DEFLATED
             wheel.writestr(entry, text)
-    return path
+    return draft.replace(path)
 
 
 def _modules(version: str, without: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,203 @@
+"""The report of a run as JSON: ``pyinfra inventory.py deploys/x.py --data report=FILE``.
+
+One file on this machine for all boxes of the run, replaced whole after each operation and when the
+boxes are left, however the run ends. While it runs, the outcome of its boxes is ``running``: a file
+that says so and does not change any more is of a run that was killed.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from pyinfra import context
+from pyinfra.api import Host, State
+from pyinfra.api.state import BaseStateCallback, StateStage
+
+from inventory.errors import BoxwrightError
+from operations.difference import Difference
+from operations.report_model import PARTS, BoxReport, Done, as_json, outcome_of, plain, write
+
+
+def reporting(host: Host, service: str) -> None:
+    """Have the run of this box reported, where its data name a ``report``.
+
+    + service: name of the service that it should serve
+    """
+    path = host.data.get("report")
+    if path:
+        _reporter(host.state).join(host.name, Path(path), BoxReport(service))
+
+
+def unreachable(state: State, words: str, error: BoxwrightError) -> None:
+    """Report a box that could not be reached: no deploy runs for it.
+
+    + words: pyinfra's line about it, which begins with its name in brackets
+    """
+    for host in state.inventory:
+        path = host.data.get("report")
+        if path and words.startswith(f"[{host.name}]"):
+            reporter = _reporter(state)
+            reporter.join(host.name, Path(path), BoxReport(""))
+            fails(host, error)
+            reporter.gave_up(state, host)
+
+
+def _reporter(state: State) -> Reporter:
+    found = _found(state)
+    if found is not None:
+        return found
+    reporter = Reporter()
+    state.add_callback_handler(reporter)
+    logging.getLogger("pyinfra").addHandler(Warnings(level=logging.WARNING))
+    return reporter
+
+
+def _found(state: State) -> Reporter | None:
+    reporters = (one for one in state.callback_handlers if isinstance(one, Reporter))
+    return next(reporters, None)
+
+
+def differs(host: Host, difference: Difference) -> None:
+    """Report a difference that is shown."""
+    _with(host, lambda box: box.differences.append(difference.to_json()))
+
+
+def fails(host: Host, error: BoxwrightError) -> None:
+    """Report an error."""
+    parts = {name: str(getattr(error, name)) for name in PARTS}
+    _with(host, lambda box: box.errors.append(parts))
+
+
+def adds(host: Host, name: str, detail: object) -> None:
+    """Report something of a single operation.
+
+    + name: its key under ``details``
+    + detail: plain data
+    """
+    _with(host, lambda box: box.details.update({name: detail}))
+
+
+def _with(host: Host, change: Callable[[BoxReport], object]) -> None:
+    reporter = _found(host.state)
+    # By name: pyinfra hands out proxies, which are another host in another moment.
+    box = reporter.boxes.get(host.name) if reporter else None
+    if box is not None:
+        change(box)
+
+
+class Warnings(logging.Handler):
+    """Takes every warning of the run into the report of the box that it is about."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Take a warning; what is worse is reported as an error, in four parts."""
+        if record.levelno == logging.WARNING and context.ctx_host.isset():
+            sentence = re.sub(r"^\[[^\]]*\]\s*", "", plain(record.getMessage()))
+            _with(context.host, partial(_warned, sentence))
+
+
+def _warned(sentence: str, box: BoxReport) -> None:
+    if sentence and sentence not in box.warnings:
+        box.warnings.append(sentence)
+
+
+class Reporter(BaseStateCallback):
+    """Follows the run, and writes."""
+
+    def __init__(self) -> None:
+        self.started = time.time()
+        self.boxes: dict[str, BoxReport] = {}
+        self.paths: dict[str, Path] = {}
+        self.seconds: dict[tuple[str, str], float] = {}
+        self.begun: dict[tuple[str, str], float] = {}
+        self.left: set[str] = set()
+        self.unreached: set[str] = set()
+
+    def join(self, name: str, path: Path, box: BoxReport) -> None:
+        """Report a box too."""
+        self.boxes[name] = box
+        self.paths[name] = path.absolute()
+
+    def gave_up(self, state: State, host: Host) -> None:
+        """Report a box that was not reached, at once: pyinfra will not leave it."""
+        self.left.add(host.name)
+        self.unreached.add(host.name)
+        self._write(state)
+
+    def operation_host_start(self, state: State, host: Host, op_hash: str) -> None:  # type: ignore[override]  # noqa: ARG002
+        """Note when an operation begins."""
+        self.begun[host.name, op_hash] = time.monotonic()
+
+    def operation_host_success(  # type: ignore[override]
+        self,
+        state: State,  # noqa: ARG002
+        host: Host,
+        op_hash: str,
+        retry_count: int = 0,  # noqa: ARG002
+    ) -> None:
+        """Note how long an operation took."""
+        self._took(host, op_hash)
+
+    def operation_host_error(  # type: ignore[override]
+        self,
+        state: State,  # noqa: ARG002
+        host: Host,
+        op_hash: str,
+        retry_count: int = 0,  # noqa: ARG002
+        max_retries: int = 0,  # noqa: ARG002
+    ) -> None:
+        """Note how long an operation took."""
+        self._took(host, op_hash)
+
+    def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]  # noqa: ARG002
+        """Write how far the run is."""
+        self._write(state)
+
+    def host_disconnect(self, state: State, host: Host) -> None:  # type: ignore[override]
+        """Write how it ended. pyinfra leaves every box, whatever stopped the run."""
+        self.left.add(host.name)
+        self._write(state)
+
+    def _took(self, host: Host, op_hash: str) -> None:
+        begun = self.begun.get((host.name, op_hash))
+        if begun is not None:
+            self.seconds[host.name, op_hash] = time.monotonic() - begun
+
+    def _write(self, state: State) -> None:
+        for path in dict.fromkeys(self.paths.values()):
+            names = [name for name, its in self.paths.items() if its == path]
+            for name in names:
+                self._settle(state, state.inventory.get_host(name))
+            boxes = {name: self.boxes[name] for name in names}
+            ended = self.left.issuperset(names)
+            try:
+                write(path, as_json(boxes, self.started, time.time(), ended=ended))
+            except OSError as error:
+                # A report that cannot be written must not decide how a box ends.
+                words = f"the report {path} could not be written: {error.strerror}"
+                logging.getLogger("pyinfra").log(logging.ERROR, words)
+
+    def _settle(self, state: State, host: Host) -> None:
+        box = self.boxes[host.name]
+        box.operations = []
+        for op_hash in host.op_hash_order:
+            planned = state.ops[host].get(op_hash)
+            if planned is None:  # refused while it was being planned
+                continue
+            done = Done(", ".join(sorted(state.op_meta[op_hash].names)))
+            meta = planned.operation_meta
+            if meta.is_complete():
+                changed = "changed" if meta.did_change() else "unchanged"
+                done.outcome = changed if meta.did_succeed() else "failed"
+                done.seconds = round(self.seconds.get((host.name, op_hash), 0.0), 2)
+            box.operations.append(done)
+        box.outcome = outcome_of(
+            box.operations,
+            failed=host in state.failed_hosts or host.name in self.unreached,
+            ended=host.name in self.left,
+            executed=state.current_stage >= StateStage.Execute,
+        )
