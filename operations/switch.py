@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from pyinfra import host
-from pyinfra.api import Host, operation
+from pyinfra.api import Host, State, operation
+from pyinfra.api.arguments import ConnectorArguments
 from pyinfra.connectors.util import CommandOutput
 
 from facts.actual import Actual
@@ -21,6 +22,7 @@ from inventory.service import Service
 from inventory.snapshot import Snapshot
 from operations.difference import Difference
 from operations.readiness import readiness_differences
+from operations.report import adds
 from operations.retire import retire_differences
 from operations.service import require_port, service_differences
 from operations.steps import Commands, Step, guarded, settled, show
@@ -78,10 +80,19 @@ class SwitchStep(Step):
         self.gpus = len(request["gpus"])
         self.max_num_seqs = max_num_seqs
 
+    def execute(
+        self, state: State, host: Host, connector_arguments: ConnectorArguments
+    ) -> tuple[bool, CommandOutput]:
+        """Switch, and take the outcome into the report of the run."""
+        ok, output = super().execute(state, host, connector_arguments)
+        if outcome := _outcome(_read(host, f"cat {OUTCOME}")):
+            adds(host, "switch", outcome)
+        return ok, output
+
     def failure(self, host: Host, output: CommandOutput) -> BoxwrightError:
         """The cause, as the journal of the start that failed tells it, and what serves now."""
         outcome = _outcome(_read(host, f"cat {OUTCOME}"))
-        if outcome is None:
+        if outcome is None or outcome["kind"] == "ready":
             return super().failure(host, output)
         why, back = self._serves_now(outcome), outcome.get("back")
         sentence = str(outcome["sentence"])
@@ -121,7 +132,7 @@ def _outcome(text: str) -> dict[str, Any] | None:
         found = json.loads(text)
     except ValueError:
         return None
-    return found if isinstance(found, dict) and {"kind", "sentence", "unit"} <= set(found) else None
+    return found if isinstance(found, dict) and {"kind", "unit"} <= set(found) else None
 
 
 def _journals(host: Host, outcome: dict[str, Any]) -> tuple[str, str]:

@@ -91,7 +91,7 @@ def test_a_sampler_that_runs_out_of_memory_brings_the_old_service_back(box: Box)
     ).stdout
     start = box.run(
         f"journalctl -u {OLD} -o short-unix --no-pager | "
-        "grep -E 'Started|startup complete' | tail -n 2"
+        "grep -E 'systemd.*: Started|startup complete' | tail -n 2"
     ).stdout.splitlines()
     own = float(start[1].split()[0]) - float(start[0].split()[0])
     assert watch.gap()[1] - float(crashed.split()[0]) <= own + 2.0, run.text

@@ -68,14 +68,22 @@ def carry_out(request: Request, say: Say) -> dict[str, Any]:
         else:
             _exchange(request, course, say)
         ready = _answers(request, course, say)
-        for warning in smoke(request.new, say, tools=request.tools, reasoning=request.reasoning):
+        warnings = smoke(request.new, say, tools=request.tools, reasoning=request.reasoning)
+        for warning in warnings:
             say(f"warning: {warning}")
         finish(request, ready, course.seconds, course.warmed, say)
     except SwitchError as error:
         return _failed(request, error, course, began, say)
     formers.forget()
     say(f"switch: {request.new.unit} serves {request.new.model}")
-    return {"kind": "ready"}
+    return {
+        "kind": "ready",
+        "unit": request.new.unit,
+        "invocation": ready.invocation,
+        "seconds": course.seconds,
+        "phases": dict(ready.phases),
+        "warnings": list(warnings),
+    }
 
 
 def _exchange(request: Request, course: Course, say: Say) -> None:
