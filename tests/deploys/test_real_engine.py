@@ -32,6 +32,7 @@ OLD, NEW = MINIMAX_M25.unit, "vllm-second.service"
 SECOND = MODELS["tiny-minimax-m2-second"]
 LOAD = Throughput(concurrency=(1, 2), input_tokens=32, output_tokens=8, requests=2)
 STATE = "/var/lib/boxwright"
+SYSTEMD = r"systemd\[1\]: "
 
 DEPLOY = f"""
 from deploys.serve import serve
@@ -157,12 +158,8 @@ def test_nothing_is_lost_between_stop_and_start(cpu_box: Box, paths: tuple[Path,
     assert run.status == 0, run.text
     assert (watch.looks[0].model, watch.looks[-1].model) == (TINY.repo, SECOND.repo)
     gone, back = watch.gap()
-    stop = moment(cpu_box, OLD, r"systemd\[1\]: Stopped") - moment(
-        cpu_box, OLD, r"systemd\[1\]: Stopping"
-    )
-    start = moment(cpu_box, NEW, "Application startup complete") - moment(
-        box, NEW, r"systemd\[1\]: Started"
-    )
+    stop = moment(cpu_box, OLD, SYSTEMD + "Stopped") - moment(cpu_box, OLD, SYSTEMD + "Stopping")
+    start = moment(cpu_box, NEW, "startup complete") - moment(cpu_box, NEW, SYSTEMD + "Started")
     overhead = back - gone - stop - start
     print(f"downtime {back - gone:.2f} s: stop {stop:.2f}, start {start:.2f}, rest {overhead:.2f}")
     assert overhead <= OVERHEAD_SECONDS
