@@ -18,7 +18,7 @@ from operations.host import ground
 from operations.prune import prune
 from operations.push import pushed
 from operations.report import reporting
-from operations.snapshot import snapshot
+from operations.snapshot import fetching, snapshot
 from operations.steps import RefusedError, data, flag, report
 from operations.switch import switch
 from operations.throughput import RULE, throughput
@@ -112,13 +112,10 @@ def _steps(plan: Plan, rollback: bool) -> None:
             query=query,
             names=order.prune,
         )
-    title = f"{want.name}: snapshot {order.snapshot.commit[:12]}"
-    if data(host, "push"):
-        folder = str(data(host, "push"))
-        pushed(name=title, service=want, want=order.snapshot, query=query, source=folder)
-    else:
-        snapshot(
-            name=title,
+    pushing = data(host, "push")
+    if not pushing:
+        fetching(
+            name=f"{want.name}: fetch begun",
             service=want,
             want=order.snapshot,
             query=query,
@@ -131,6 +128,19 @@ def _steps(plan: Plan, rollback: bool) -> None:
         want=order.snapshot,
         query=query,
     )
+    engine(name=f"{want.name}: engine {want.engine.version}", want=want.engine, query=query)
+    title = f"{want.name}: snapshot {order.snapshot.commit[:12]}"
+    if pushing:
+        pushed(name=title, service=want, want=order.snapshot, query=query, source=str(pushing))
+    else:
+        snapshot(
+            name=title,
+            service=want,
+            want=order.snapshot,
+            query=query,
+            token=hub_token(),
+            pruned=order.prune,
+        )
     if flag(host, "verify"):
         verified(
             name=f"{want.name}: every byte hashed again",
@@ -138,7 +148,6 @@ def _steps(plan: Plan, rollback: bool) -> None:
             want=order.snapshot,
             query=query,
         )
-    engine(name=f"{want.name}: engine {want.engine.version}", want=want.engine, query=query)
     unit(
         name=f"{want.name}: unit file",
         unit_name=want.unit,

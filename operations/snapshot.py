@@ -19,6 +19,7 @@ from inventory.service import Service
 from inventory.snapshot import Snapshot
 from inventory.units import gibibytes
 from operations.difference import Difference, differing
+from operations.engine import engine_differences
 from operations.prune import prunable
 from operations.report import adds
 from operations.room import require_room
@@ -108,6 +109,38 @@ def require_loadable(want: Snapshot, have: SnapshotState) -> None:
             next_step="pin another commit in model.revision (the repository's history or its "
             "discussions may name one); --data upgrade=true where the author has corrected it",
         )
+
+
+@operation()
+@guarded
+def fetching(
+    service: Service,
+    want: Snapshot,
+    query: Query,
+    token: str | None = None,
+    pruned: tuple[str, ...] = (),
+) -> Commands:
+    """
+    Set a fetch on its way, where an engine is to be installed meanwhile; :func:`snapshot` joins it.
+
+    + service, want, query, token, pruned: as for :func:`snapshot`
+    """
+    folder = service.model.folder(want.commit)
+    actual = actual_state(host, query)
+    differences = snapshot_differences(want, actual.snapshot, folder)
+    if not differences or not engine_differences(service.engine, actual.engine):
+        host.noop("nothing to fetch, or nothing to do meanwhile")
+        return
+    show(host, differences)
+    require_room(want, actual, folder, prunable(pruned, want, actual.neighbours))
+    yield Step(
+        f"exec {run_module('weights.start', '--detach')}",
+        stdin=json.dumps(fetch_order(service, want, token)),
+        wanted=f"a fetch of {want.repo} at {want.commit[:12]} that goes on while the engine is "
+        "installed",
+        why="without it both take their time one after the other; the old service still serves",
+        next_step="systemctl status 'boxwright-fetch-*' on the box, then run again",
+    )
 
 
 @operation()

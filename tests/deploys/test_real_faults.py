@@ -157,7 +157,7 @@ def test_a_repository_with_a_bad_shard(
         hub.remove_repo(repo)
     assert SHARD in failed.run.text
     assert "the old service still serves" in failed.run.text
-    assert f"{MINIMAX_M25.name}: engine" not in failed.run.text
+    assert f"{MINIMAX_M25.name}: unit file" not in failed.run.text
     assert UNIT not in journal(box, failed)
     assert kimi(box) == before
 
@@ -192,6 +192,9 @@ def test_a_tensor_parallel_size_that_does_not_divide_the_heads(
     assert "attention heads (8) must be divisible by tensor parallel size (3)" in told
     assert "next: --tensor-parallel-size 1, 2 or 4: each divides 8 heads" in told
     assert late(box, three_ranks) <= MOST_SECONDS_LATE
+    # What served before serves again.
+    assert f"{KIMI_K25.unit} answers again" in told
+    assert kimi(box)
 
 
 @pytest.fixture(scope="module")
@@ -288,3 +291,5 @@ def test_healthy_and_dead_at_the_first_request(
     assert "exits with status 0 when its engine dies" in told
     assert 'assert self.scoring_func == "softmax"' in journal(box, failed)
     assert late(box, failed) <= MOST_SECONDS_LATE
+    assert f"{KIMI_K25.unit} answers again" in told
+    assert kimi(box)

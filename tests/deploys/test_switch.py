@@ -170,11 +170,11 @@ def test_a_stranger_on_the_gpus_is_named_and_nothing_is_stopped(box: Box) -> Non
     plan(box)
     hold = "for g in 1 5; do simulated-hold $g 2 & done; wait"
     box.run(f"systemd-run --quiet --unit=stranger sh -c '{hold}'")
-    holders = "nvidia-smi --query-compute-apps=process_name --format=csv,noheader"
-    box.run(f"until [ $({holders} | grep -c hold) = 2 ]; do sleep 0.1; done")
+    holders = "nvidia-smi --query-compute-apps=pid --format=csv,noheader | wc -l"
+    box.run(f"until [ $({holders}) = 10 ]; do sleep 0.1; done", timeout=20)
     started = box.run(f"systemctl show -P InvocationID {OLD}").stdout
     run = pyinfra(DEPLOY, "-y", box=box.name)
-    assert box.run(f"{holders} | grep -c hold").stdout.strip() == "2"
+    assert box.run(holders).stdout.strip() == "10"
     box.run("systemctl stop stranger; sleep 0.7")
     failed(run)
     assert "stranger.service" in run.text

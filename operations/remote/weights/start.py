@@ -2,7 +2,8 @@
 
 Runs as root on the box, by hand too::
 
-    python -m remote.weights.start < order.json
+    python -m remote.weights.start < order.json            # and follow it to its end
+    python -m remote.weights.start --detach < order.json   # and leave it to itself
 
 The order on standard input: ``job`` (see ``job.py``; without a token), ``token`` (or null) and
 ``user``. The fetch outlives the connection that started it. The token lies in a file that only root
@@ -100,12 +101,15 @@ def _private(path: Path, text: str) -> None:
 
 
 def main() -> int:
-    """Read the order; start or join; follow to the end."""
+    """Read the order; start or join; follow to the end, or leave it."""
     order = json.load(sys.stdin)
     folder = str(order["job"]["folder"])
     unit = unit_name(folder)
     place = RUN / unit.removesuffix(".service")
     joined = is_running(properties(unit)) or not start(order, unit, place)
+    if sys.argv[1:] == ["--detach"]:
+        print(f"fetch: {unit} {'runs already' if joined else 'is on its way'}", flush=True)
+        return 0
     if joined:
         print(f"fetch: {unit} runs already: joining it", flush=True)
     state = follow(unit, place / "log", joined)
