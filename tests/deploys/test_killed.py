@@ -143,8 +143,9 @@ def test_a_controller_killed_around_the_switch(
 ) -> None:
     with Watch(f"http://{prepared.address}:8000") as watch:
         moment = cut_off(prepared, line, kill)
+    since = f"--since @{watch.looks[0].at:.0f}"
     stopped = prepared.run(
-        f"journalctl -u {OLD} -o short-unix --no-pager | grep Stopping | tail -n 1"
+        f"journalctl -u {OLD} -o short-unix --no-pager {since} | grep Stopping | tail -n 1"
     ).stdout.split()
     assert watch.answered_until(min(moment, float(stopped[0]) if stopped else moment))
     ends_in_the_same_place(prepared, lab, whole)
