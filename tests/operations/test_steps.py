@@ -12,7 +12,7 @@ from inventory.errors import ConvergeError
 from operations.steps import Commands, RefusedError, guarded
 
 ERROR = ConvergeError("a", "b", "c", "d")
-HOST: Any = SimpleNamespace(print_prefix="")
+HOST: Any = SimpleNamespace(print_prefix="", state=SimpleNamespace(callback_handlers=[]))
 
 
 @guarded
