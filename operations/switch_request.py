@@ -17,6 +17,12 @@ from operations.unit_text import command_words, variables
 RELEASE_SECONDS = 60
 """GPU memory comes back within seconds of its process; a minute without it has another cause."""
 
+ANSWER = "answer"
+"""Phase of the waiter after the last milestone: the server is up, and has to say so."""
+
+ANSWER_SECONDS = 60
+"""It answers in milliseconds once it is up."""
+
 LOADS = 2
 """Times the expected load time before a start counts as one that never ends."""
 
@@ -54,6 +60,7 @@ def switch_request(
                 WORKERS: NCCL_PATIENCE,
                 DISTRIBUTED: NCCL_PATIENCE,
                 LOAD: LOADING_PATIENCE,
+                ANSWER: ANSWER_SECONDS,
                 "": PATIENCE,
             },
         },

@@ -11,8 +11,9 @@ from inventory.catalogue import KIMI_K25, MINIMAX_M25
 from inventory.placement import Chosen
 from inventory.snapshot import Snapshot, SnapshotFile
 from operations.remote.switch import files, formers
-from operations.remote.switch.request import Former, read_request
+from operations.remote.switch.request import SAME_START, SILENCE_SECONDS, Former, read_request
 from operations.remote.switch.target import Target
+from operations.remote.switch.verdicts import patience
 from operations.switch_request import LOADS, switch_request
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
@@ -41,7 +42,7 @@ REQUEST = switch_request(
 
 
 def test_the_box_reads_what_the_controller_writes() -> None:
-    request = read_request(json.loads(json.dumps(REQUEST)), {"load": 40.0})
+    request = read_request(json.loads(json.dumps(REQUEST)), {"phases": {"load": 40.0}})
     assert request.new.unit == "vllm-minimax-m25.service"
     assert request.new.url == "http://127.0.0.1:8000"
     assert request.gpus == set(CHOSEN.gpus)
@@ -62,6 +63,16 @@ def test_the_record_knows_names_of_variables_and_no_values() -> None:
     assert "NCCL_PROTO" in about["environment"]
     assert "LL" not in about["environment"]
     assert about["host"] == {"driver": "595.1"}
+
+
+def test_the_record_of_another_start_makes_no_silence_suspicious() -> None:
+    alike = {key: REQUEST["about"][key] for key in SAME_START}
+    last = {"phases": {"compile": 1.0}, **alike}
+    assert read_request(REQUEST, last).expect.patience_floor == SILENCE_SECONDS
+    for key in SAME_START:
+        other = read_request(REQUEST, {**last, key: "another"}).expect
+        # Nothing is compiled yet for these arguments: a warm start says nothing about it.
+        assert patience("compile", other.before, other.patience, 3.0, other.patience_floor) >= 900
 
 
 def test_a_request_of_another_version_is_refused() -> None:

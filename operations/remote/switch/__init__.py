@@ -1,5 +1,13 @@
-"""Runs on the box: the switch from the service that serves to the one that should.
+"""Runs on the box, as root: the switch from the service that serves to the one that should.
 
-Each step is a program of its own, to be run by hand as ``python -m remote.switch.wait --help``:
-``release``, ``wait``, ``smoke``. Standard library only.
+Standard library only. Each step is also a program to be run by hand, as
+``python -m remote.switch.wait --help``.
+
+- the order of it: start (as a unit of its own), order, request, formers, rollback, finish
+- the wait: wait, watch, expectation, state, journal, phases, probe, listener, verdicts, talk
+- GPU memory: release, occupancy, smi, holders, leftovers
+- the page cache: warm, pagecache
+- the smoke test: smoke, asking, judging
+- what stays: record
+- used by several: target, verdict, systemd, cgroup, files
 """

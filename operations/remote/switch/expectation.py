@@ -21,7 +21,8 @@ class Expectation:
     + patience: seconds without progress that are still normal, by phase, where there is no record;
       "" is any other phase, ``answer`` is what follows the last milestone
     + times: a phase hangs after this many times its recorded seconds
-    + patience_floor: and never before so many seconds
+    + patience_floor: and never before so many seconds, or those of ``patience`` where they are
+      fewer. Infinite where the record is of another start: other caches, other times
     """
 
     timeout: float

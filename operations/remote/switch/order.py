@@ -178,7 +178,7 @@ def main() -> int:
     OUTCOME.unlink(missing_ok=True)
     plain = json.load(sys.stdin)
     last = record.last(plain["service"]["unit"]) or {}
-    outcome = carry_out(read_request(plain, last.get("phases", {})), print)
+    outcome = carry_out(read_request(plain, last), print)
     write(OUTCOME, json.dumps(outcome), mode=0o600)
     return 0 if outcome["kind"] == "ready" else 1
 

@@ -4,11 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from .target import Target
 from .wait import Expectation
+
+SAME_START = ("argv", "commit", "engine")
+"""What two starts share whose phases take alike: weights, arguments, and with them the caches of
+compiled kernels."""
+
+SILENCE_SECONDS = 240.0
+"""A start that was seen before may be silent for as long as one that compiles anew: caches can be
+gone."""
 
 
 @dataclass(frozen=True)
@@ -67,18 +76,20 @@ def target(plain: Mapping[str, Any]) -> Target:
     return Target(plain["unit"], plain["url"], plain["model"], length)
 
 
-def read_request(plain: Mapping[str, Any], before: Mapping[str, float]) -> Request:
+def read_request(plain: Mapping[str, Any], last: Mapping[str, Any]) -> Request:
     """The request, from JSON.
 
-    + before: seconds by phase of the last start on this box that became ready
+    + last: the record of the last start of this service that became ready; empty without one
     + raises: KeyError, TypeError, ValueError for a request of another version
     """
-    wait = plain["wait"]
+    wait, about = plain["wait"], plain["about"]
+    alike = all(last.get(key) == about.get(key) for key in SAME_START)
     expect = Expectation(
         timeout=float(wait["timeout"]),
         milestones=tuple((str(a), str(b), str(c)) for a, b, c in wait["milestones"]),
-        before=before,
+        before=last.get("phases", {}),
         patience={str(key): float(value) for key, value in wait["patience"].items()},
+        patience_floor=SILENCE_SECONDS if alike else inf,
     )
     return Request(
         new=target(plain["service"]),
@@ -90,5 +101,5 @@ def read_request(plain: Mapping[str, Any], before: Mapping[str, float]) -> Reque
         reasoning=bool(plain["smoke"]["reasoning"]),
         warm=Path(plain["warm"]) if plain["warm"] else None,
         rollback=bool(plain["rollback"]),
-        about=plain["about"],
+        about=about,
     )

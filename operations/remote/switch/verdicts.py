@@ -212,13 +212,12 @@ def patience(
 
     + before: seconds by phase of this box's last ready start
     + declared: seconds by phase where there is no record; "" is any other phase
-    + times, floor: a recorded phase may be silent this many times as long, and never less
+    + times: a recorded phase may be silent this many times as long
+    + floor: and never less than this, or than what is declared where that is shorter
     """
-    if phase in before:
-        return max(times * before[phase], floor)
-    if phase == ANSWER:
-        return declared.get(phase, floor)
-    return declared.get(phase, declared.get("", OTHER_PATIENCE))
+    other = floor if phase == ANSWER else declared.get("", OTHER_PATIENCE)
+    usual = declared.get(phase, other)
+    return max(times * before[phase], min(floor, usual)) if phase in before else usual
 
 
 def of_silence(
