@@ -16,6 +16,7 @@ from .manifest import Record, record_of
 from .progress import Progress
 from .retry import policy, sentence
 from .source import Source
+from .writeback import PIECE, begin
 
 FLUSH = 2 << 20
 """Bytes of one write, and what a killed process loses of each file on its way.
@@ -59,7 +60,7 @@ class Part:
             os.ftruncate(self.descriptor, 0)
         else:
             self.size = feed(self.hasher, self.descriptor, found)
-        self.resumed = self.size
+        self.resumed = self._handed_over = self.size
         self._gathered: list[memoryview] = []
         self._waiting = 0
 
@@ -89,12 +90,15 @@ class Part:
                 wrote -= len(self._gathered.pop(0))
             if wrote:
                 self._gathered[0] = self._gathered[0][wrote:]
+        if self.size - self._handed_over >= PIECE:
+            begin(self.descriptor, self._handed_over, self.size)
+            self._handed_over = self.size
 
     def restart(self) -> None:
         """Forget everything: the bytes are not the listed ones."""
         os.ftruncate(self.descriptor, 0)
         self.hasher = hasher_for(self.file)
-        self.size = self.resumed = self._waiting = 0
+        self.size = self.resumed = self._waiting = self._handed_over = 0
         self._gathered.clear()
 
     @property
