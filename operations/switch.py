@@ -38,6 +38,10 @@ GPU_HELD = "gpu-held"
 """Kind of outcome: memory that somebody else holds, or that does not come back."""
 
 
+UNFINISHED = "unfinished"
+"""Kind of outcome: the new service answers, and what follows that failed."""
+
+
 def switch_differences(
     service: Service, replaces: Sequence[Service], actual: Actual
 ) -> tuple[Difference, ...]:
@@ -96,6 +100,14 @@ class SwitchStep(Step):
             return super().failure(host, output)
         why, back = self._serves_now(outcome), outcome.get("back")
         sentence = str(outcome["sentence"])
+        if outcome["kind"] == UNFINISHED:
+            return ConvergeError(
+                f"{outcome['unit']} enabled and on record",
+                sentence,
+                "it answers, and the next boot would bring back what served before",
+                "remove what is in the way (a full or read-only file system?) and run again: "
+                "nothing is started anew for it",
+            )
         if outcome["kind"] == GPU_HELD:
             return ConvergeError(
                 f"{self.gpus} free GPUs for {outcome['unit']}",

@@ -14,8 +14,6 @@ from functools import cached_property
 
 from operations.diagnosis.journal import Journal, Line
 
-SIGNALS = {"SIGINT": 2, "SIGTERM": 15}
-
 _BEGINS = re.compile(r"(?P<verb>Starting|Started) (?P<what>\S.*)")
 _STRANGER = re.compile(
     r"\S+\.(?:scope|slice|timer|socket|target|mount|path|device)\b|(?:User )?Session "

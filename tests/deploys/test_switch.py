@@ -136,6 +136,23 @@ def test_another_text_of_the_same_unit_is_taken_back_too(
     assert again.status == 0, again.text
 
 
+def test_a_service_that_answers_is_not_taken_back_for_a_note(box: Box) -> None:
+    back_to_the_old(box)
+    plan(box)
+    # Where the note belongs there is something that cannot be replaced.
+    box.run(f"mkdir -p /var/lib/boxwright/ready/{NEW}/in-the-way")
+    run = pyinfra(DEPLOY, "-y", box=box.name)
+    failed(run)
+    assert f"wanted: {NEW} enabled and on record" in run.text
+    assert serving(box) == TINY
+    started = box.run(f"systemctl show -P InvocationID {NEW}").stdout
+    box.run(f"rm -r /var/lib/boxwright/ready/{NEW}")
+    run = pyinfra(DEPLOY, "-y", box=box.name)
+    assert run.status == 0, run.text
+    assert box.run(f"systemctl show -P InvocationID {NEW}").stdout == started
+    assert state(box, OLD) == ("inactive", "disabled")
+
+
 def test_the_wreck_is_kept_where_that_is_asked_for(box: Box) -> None:
     back_to_the_old(box)
     plan(box, crash="kv-too-small")

@@ -6,8 +6,6 @@ import re
 
 from operations.diagnosis.rule import Evidence, Number, Numbers, Rule, listed
 
-_MOST = 16
-"""The largest tensor parallel size that is proposed."""
 _INT = r"(?P<{}>[0-9]{{1,12}})"
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+import traceback
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -32,6 +33,9 @@ from .warm import warm
 
 OUTCOME = Path("/run/boxwright/switch/outcome.json")
 """How the last switch on this box ended, for the controller."""
+
+UNFINISHED = "unfinished"
+"""Kind of outcome: the new service answers, and what follows that failed. Nothing goes back."""
 
 Say = Callable[[str], None]
 
@@ -71,9 +75,17 @@ def carry_out(request: Request, say: Say) -> dict[str, Any]:
         warnings = smoke(request.new, say, tools=request.tools, reasoning=request.reasoning)
         for warning in warnings:
             say(f"warning: {warning}")
-        finish(request, ready, course.seconds, course.warmed, say)
     except SwitchError as error:
         return _failed(request, error, course, began, say)
+    except Exception as error:  # whatever it is: a box that serves nothing is worse
+        traceback.print_exc()
+        broken = SwitchError("broken", f"{type(error).__name__}: {error}")
+        return _failed(request, broken, course, began, say)
+    try:
+        finish(request, ready, course.seconds, course.warmed, say)
+    except (SwitchError, OSError) as error:
+        say(f"switch: {request.new.unit} serves, but: {error}")
+        return {"kind": UNFINISHED, "unit": request.new.unit, "sentence": str(error)}
     formers.forget()
     say(f"switch: {request.new.unit} serves {request.new.model}")
     return {

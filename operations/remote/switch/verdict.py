@@ -8,7 +8,8 @@ class SwitchError(Exception):
 
     + kind: of the wait: crashed, crash-looping, start-limit, exited-0, hung, wrong-listener,
       wrong-model, wrong-length (the right name, with another context length than declared),
-      stopped, timeout; of the release: gpu-held; of the smoke test: chat; of systemctl: systemd
+      stopped, timeout; of the release: gpu-held; of the smoke test: chat; of systemctl: systemd;
+      broken (an error of the program itself)
     + sentence: what was seen, for people
     """
 

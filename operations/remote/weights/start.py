@@ -42,8 +42,6 @@ PASSED_ON = (
 )
 """Variables of a login on the box that decide how the Hub is reached: a unit inherits none."""
 
-LAST_LINES = 3
-
 
 def unit_name(folder: str) -> str:
     """One unit for one folder: whoever wants the same snapshot finds the same unit."""

@@ -29,7 +29,6 @@ from .setting import Setting
 
 BUILD = Path(__file__).parent.parent / "build.json"
 ENTRY = "vllm/entrypoints/launchers/api_server/entry.py"
-ADDRESS_IN_USE = 98
 STOP_STATUS = 78
 """EX_CONFIG: the plan is malformed. vLLM never ends with it, so a test sees its own mistake."""
 
