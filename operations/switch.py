@@ -135,7 +135,7 @@ class SwitchStep(Step):
             return self.why
         if back["ok"]:
             return f"rolled back: {back['sentence']}"
-        return f"the way back failed too: {back['sentence']}; nothing is serving on this box"
+        return f"the way back failed too: {back['sentence']}"
 
 
 def _outcome(text: str) -> dict[str, Any] | None:

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from inventory.catalogue import KIMI_K25, MINIMAX_M25
+from operations.tools import run_module
 from tests.deploys.watch import Watch
 from tests.lab import old_service
 from tests.lab.base import Lab
@@ -134,6 +135,20 @@ def test_another_text_of_the_same_unit_is_taken_back_too(
     assert (serving(box), state(box, NEW)) == (TINY, ("active", "enabled"))
     again = pyinfra(DEPLOY, "-y", box=box.name)
     assert again.status == 0, again.text
+
+
+def test_an_error_of_the_program_itself_brings_the_old_service_back(box: Box) -> None:
+    request = json.loads(box.run("cat /run/boxwright/switch/request.json").stdout)
+    request["wait"]["milestones"] = [["load", "(", "first"]]
+    box.run(f"systemctl stop {NEW}; sleep 0.7")
+    old_service.install(box)
+    done = box.run(run_module("switch.order"), stdin=json.dumps(request), check=False)
+    assert done.returncode == 1
+    assert "switch: failed: error: missing )" in done.stdout
+    assert f"{OLD} was not seen to answer" in done.stdout
+    end = time.monotonic() + 15
+    while serving(box) != KIMI_K25.served_model_name:
+        assert time.monotonic() < end
 
 
 def test_a_service_that_answers_is_not_taken_back_for_a_note(box: Box) -> None:

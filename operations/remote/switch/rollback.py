@@ -35,9 +35,8 @@ def go_back(
         control("stop", "--", new)
         if request.gpus:
             release(request.gpus, frozenset([new]), request.release, say)
-    except SwitchError as error:
-        # An engine that finds its memory taken says so itself.
-        say(f"rollback: {error.sentence}; trying all the same")
+    except Exception as error:  # an engine that finds its memory taken says so itself
+        say(f"rollback: {error}; trying all the same")
     said = [_bring_back(request, one, say) for one in formers]
     ok = all(good for good, _ in said)
     sentences = "; ".join(sentence for _, sentence in said)
@@ -55,4 +54,6 @@ def _bring_back(request: Request, one: Former, say: Callable[[str], None]) -> tu
         wait(one.target, replace(request.expect, timeout=one.timeout, before={}), say)
     except SwitchError as error:
         return False, f"{unit} does not answer: {error.sentence}"
+    except Exception as error:  # the others have to come back too
+        return False, f"{unit} was not seen to answer: {type(error).__name__}: {error}"
     return True, f"{unit} answers again"
