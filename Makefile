@@ -9,9 +9,10 @@ AS_ROOT := $(shell if [ "$$(id -u)" != 0 ] && command -v sudo >/dev/null; then e
 demo: .venv/ready  ## A machine that serves the old model comes to serve the new one, for real.
 	$(AS_ROOT) $(PYTHON) -m tests.lab.demo
 
+# Files in their order: the long ones of tests/deploys first, the short ones fill what is left.
 test: .venv/ready lint unit  ## All checks and tests; takes the lab down afterwards.
 	$(AS_ROOT) $(PYTHON) -m tests.lab up
-	$(AS_ROOT) $(PYTHON) -m pytest -m lab -n 2 --dist loadfile; status=$$?; $(AS_ROOT) $(PYTHON) -m tests.lab down; exit $$status
+	$(AS_ROOT) $(PYTHON) -m pytest -m lab -n 2 --dist loadfile --no-loadscope-reorder; status=$$?; $(AS_ROOT) $(PYTHON) -m tests.lab down; exit $$status
 
 unit: .venv/ready  ## The tests that need no box.
 	$(PYTHON) -m pytest -m "not lab" -n 2
