@@ -88,6 +88,8 @@ def phases_of(start: Start, now: float | None = None) -> Phases:
     engine = engine_numbers(start.lines)
     if began is None or end is None:
         return Phases(engine=engine)
+    # Within the jitter a last line may be older than the first one.
+    end = max(began, end)
     gone = start.lines[start.ended].time if start.ended is not None else None
     until_exit = None if gone is None else max(0.0, gone - began)
     parts: list[Phase] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from operations.diagnosis import diagnose, explain, from_text, phases, read_journal, remarks
@@ -57,6 +57,7 @@ TOKENS = st.sampled_from(
 
 @settings(max_examples=100, deadline=None)
 @given(st.one_of(st.text(), st.lists(st.one_of(TOKENS, st.text(max_size=20))).map("\n".join)))
+@example("2020-11-10T10:00:02.0 0 0:\n2020-11-10T10:00:01.0 0 0:")
 def test_any_text_gives_a_result(text: str) -> None:
     found = from_text(text, text)
     if found is not None:
