@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 from inventory.base import Unknown
 from inventory.service import Model
 from inventory.snapshot import Snapshot, SnapshotFile, lock_name
+from operations.whole import write_whole
 
 CONFIG = "config.json"
 QUANTISATION = "hf_quant_config.json"
@@ -44,9 +44,7 @@ def model_config(
         if digest(fetched, file) != file.digest:
             return Unknown(unknown=f"{name} from the Hub is not the listed one")
         content = fetched
-        draft = path.with_suffix(f".{os.getpid()}")
-        draft.write_bytes(content)
-        draft.replace(path)
+        write_whole(path, content)
     try:
         parsed = json.loads(content)
     except ValueError as error:

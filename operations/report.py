@@ -20,7 +20,8 @@ from pyinfra.api.state import BaseStateCallback, StateStage
 
 from inventory.errors import BoxwrightError
 from operations.difference import Difference
-from operations.report_model import PARTS, BoxReport, Done, as_json, outcome_of, plain, write
+from operations.report_model import PARTS, BoxReport, Done, as_json, outcome_of, plain
+from operations.whole import write_whole
 
 
 def reporting(host: Host, service: str) -> None:
@@ -175,7 +176,7 @@ class Reporter(BaseStateCallback):
             boxes = {name: self.boxes[name] for name in names}
             ended = self.left.issuperset(names)
             try:
-                write(path, as_json(boxes, self.started, time.time(), ended=ended))
+                write_whole(path, as_json(boxes, self.started, time.time(), ended=ended))
             except OSError as error:
                 # A report that cannot be written must not decide how a box ends.
                 words = f"the report {path} could not be written: {error.strerror}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from inventory.errors import HubError
 from inventory.service import Model
 from inventory.snapshot import Snapshot, SnapshotFile, lock_name, lock_text, read_lock
+from operations.whole import write_whole
 
 ANSWER_SECONDS = 20.0
 """Without a byte, before one request for the listing is given up. The client tries again."""
@@ -42,10 +43,7 @@ def locked_snapshot(
     snapshot = list_snapshot(model, token)
     if snapshot == before:
         return snapshot, ""
-    locks.mkdir(parents=True, exist_ok=True)
-    draft = path.with_suffix(f".{os.getpid()}")
-    draft.write_text(lock_text(snapshot))
-    draft.replace(path)
+    write_whole(path, lock_text(snapshot))
     was = f"was {before.commit[:12]}" if before else "new"
     return snapshot, f"{path}: {model.revision} is {snapshot.commit} ({was}); commit this file"
 

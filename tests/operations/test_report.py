@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from operations.report_model import BoxReport, Done, as_json, outcome_of, write
+from operations.report_model import BoxReport, Done, as_json, outcome_of
+from operations.whole import write_whole
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ def test_it_is_plain_json_with_every_box_by_name() -> None:
 
 def test_a_file_is_replaced_whole_and_its_folder_made(tmp_path: Path) -> None:
     path = tmp_path / "reports" / "run.json"
-    write(path, "old")
-    write(path, "new")
+    write_whole(path, "old")
+    write_whole(path, "new")
     assert path.read_text() == "new"
     assert list(path.parent.iterdir()) == [path]
