@@ -22,24 +22,15 @@ from inventory.service import Service
 from inventory.snapshot import Snapshot
 from operations.difference import Difference
 from operations.readiness import readiness_differences
+from operations.remote.switch.verdict import GPU_HELD, OUTCOME, READY, UNFINISHED
 from operations.report import adds
 from operations.retire import retire_differences
 from operations.service import require_port, service_differences
 from operations.steps import Commands, Step, guarded, settled, show
 from operations.tools import run_module
 
-OUTCOME = "/run/boxwright/switch/outcome.json"
-"""Written by operations/remote/switch/order.py."""
-
 JOURNAL_LINES = 4000
 """A failing start of an engine with eight workers, and then some."""
-
-GPU_HELD = "gpu-held"
-"""Kind of outcome: memory that somebody else holds, or that does not come back."""
-
-
-UNFINISHED = "unfinished"
-"""Kind of outcome: the new service answers, and what follows that failed."""
 
 
 def switch_differences(
@@ -83,20 +74,22 @@ class SwitchStep(Step):
         )
         self.gpus = len(request["gpus"])
         self.max_num_seqs = max_num_seqs
+        self.outcome: dict[str, Any] | None = None
 
     def execute(
         self, state: State, host: Host, connector_arguments: ConnectorArguments
     ) -> tuple[bool, CommandOutput]:
         """Switch, and take the outcome into the report of the run."""
         ok, output = super().execute(state, host, connector_arguments)
-        if outcome := _outcome(_read(host, f"cat {OUTCOME}")):
+        outcome = self.outcome or _outcome(_read(host, f"cat {OUTCOME}"))
+        if outcome:
             adds(host, "switch", outcome)
         return ok, output
 
     def failure(self, host: Host, output: CommandOutput) -> BoxwrightError:
         """The cause, as the journal of the start that failed tells it, and what serves now."""
-        outcome = _outcome(_read(host, f"cat {OUTCOME}"))
-        if outcome is None or outcome["kind"] == "ready":
+        outcome = self.outcome = _outcome(_read(host, f"cat {OUTCOME}"))
+        if outcome is None or outcome["kind"] == READY:
             return super().failure(host, output)
         why, back = self._serves_now(outcome), outcome.get("back")
         sentence = str(outcome["sentence"])

@@ -12,13 +12,11 @@ from inventory.service import Service
 from inventory.snapshot import Snapshot
 from operations.diagnosis.milestones import DISTRIBUTED, IMPORT, LOAD, MILESTONES, WORKERS
 from operations.diagnosis.silence import LOADING_PATIENCE, NCCL_PATIENCE, PATIENCE
+from operations.remote.switch.verdicts import ANSWER
 from operations.unit_text import command_words, variables
 
 RELEASE_SECONDS = 60
 """GPU memory comes back within seconds of its process; a minute without it has another cause."""
-
-ANSWER = "answer"
-"""Phase of the waiter after the last milestone: the server is up, and has to say so."""
 
 ANSWER_SECONDS = 60
 """It answers in milliseconds once it is up."""

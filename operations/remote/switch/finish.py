@@ -8,7 +8,7 @@ from typing import Any
 
 from . import record
 from .files import write
-from .formers import READY
+from .formers import READY, is_noted
 from .request import Request
 from .systemd import control, show
 from .wait import Ready
@@ -32,14 +32,13 @@ def finish(
     control("enable", "--quiet", "--", new)
     for one in request.replaces:
         _disable(one.target.unit)
-    noted = READY / new
-    if not noted.exists() or noted.read_text().strip() != ready.invocation:
+    if not is_noted(new, ready.invocation):
         try:
             record.save(new, _entry(request, ready, seconds, warmed))
             record.keep_good(new)
         except (OSError, ValueError) as error:
             say(f"warning: this start is not on record: {error}")
-    write(noted, f"{ready.invocation}\n")
+    write(READY / new, f"{ready.invocation}\n")
 
 
 def _entry(
@@ -52,8 +51,6 @@ def _entry(
     now = time.time()
     return {
         **request.about,
-        "format": 1,
-        "unit": request.new.unit,
         "started": now - ready.seconds,
         "ready": now,
         "invocation": ready.invocation,

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from pathlib import Path
 
 from . import record
 from .files import write
@@ -17,9 +16,8 @@ from .probe import ask, models
 from .request import Former, Request, former
 from .systemd import is_active, runs_from_file, show
 
-PENDING = Path("/var/lib/boxwright/switch.json")
-READY = Path("/var/lib/boxwright/ready")
-UNITS = Path("/etc/systemd/system")
+PENDING = record.STATE / "switch.json"
+READY = record.STATE / "ready"
 
 ANSWER_SECONDS = 3.0
 """A service under load answers late, and serves all the same."""
@@ -34,7 +32,7 @@ def survey(request: Request) -> tuple[Former, ...]:
     """
     found = [serving for one in request.replaces if (serving := _serving(one))]
     text = record.good_text(request.new.unit)
-    file = UNITS / request.new.unit
+    file = record.UNITS / request.new.unit
     if text is not None and file.exists() and text != file.read_text():
         own = _serving(Former(request.new, request.expect.timeout, text))
         if own and not runs_from_file(request.new.unit):
@@ -54,10 +52,14 @@ def _serving(one: Former) -> Former | None:
     if names and one.target.model not in names:
         # Set up by hand, under another name than the declared one.
         return replace(one, target=replace(one.target, model=names[0], max_model_len=None))
-    noted = READY / one.target.unit
     start = show(one.target.unit, "InvocationID").get("InvocationID")
-    was_ready = noted.exists() and noted.read_text().strip() == start
-    return one if status is not None or was_ready else None
+    return one if status is not None or is_noted(one.target.unit, start) else None
+
+
+def is_noted(unit: str, invocation: str | None) -> bool:
+    """Whether this very start was seen to answer."""
+    noted = READY / unit
+    return noted.exists() and noted.read_text().strip() == invocation
 
 
 def _exists(one: Former) -> bool:

@@ -27,15 +27,9 @@ from .request import Former, Request, read_request
 from .rollback import go_back
 from .smoke import smoke
 from .systemd import control, is_active, kill, runs_from_file, show, start
-from .verdict import SwitchError
+from .verdict import GPU_HELD, OUTCOME, READY, UNFINISHED, SwitchError
 from .wait import Ready, wait
 from .warm import warm
-
-OUTCOME = Path("/run/boxwright/switch/outcome.json")
-"""How the last switch on this box ended, for the controller."""
-
-UNFINISHED = "unfinished"
-"""Kind of outcome: the new service answers, and what follows that failed. Nothing goes back."""
 
 Say = Callable[[str], None]
 
@@ -89,7 +83,7 @@ def carry_out(request: Request, say: Say) -> dict[str, Any]:
     formers.forget()
     say(f"switch: {request.new.unit} serves {request.new.model}")
     return {
-        "kind": "ready",
+        "kind": READY,
         "unit": request.new.unit,
         "invocation": ready.invocation,
         "seconds": course.seconds,
@@ -104,7 +98,7 @@ def _exchange(request: Request, course: Course, say: Say) -> None:
     leaving = [one.target.unit for one in request.replaces]
     ours = frozenset([new, *leaving])
     if request.gpus and (found := strangers(request.gpus, ours)):
-        raise SwitchError("gpu-held", f"held before anything was stopped: {'; '.join(found)}")
+        raise SwitchError(GPU_HELD, f"held before anything was stopped: {'; '.join(found)}")
     if request.warm is not None:
         course.warmed = warm(request.warm, say)
     formers.remember(new, course.before)
@@ -187,12 +181,13 @@ def _failed(
 def main() -> int:
     """Read the request, carry it out, leave the outcome."""
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    OUTCOME.unlink(missing_ok=True)
+    place = Path(OUTCOME)
+    place.unlink(missing_ok=True)
     plain = json.load(sys.stdin)
     last = record.last(plain["service"]["unit"]) or {}
     outcome = carry_out(read_request(plain, last), print)
-    write(OUTCOME, json.dumps(outcome), mode=0o600)
-    return 0 if outcome["kind"] == "ready" else 1
+    write(place, json.dumps(outcome), mode=0o600)
+    return 0 if outcome["kind"] == READY else 1
 
 
 if __name__ == "__main__":

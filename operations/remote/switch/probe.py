@@ -96,13 +96,13 @@ def look(target: Target, rounds: int = 0) -> Answer:
     )
 
 
-def ask(url: str, timeout: float = TIMEOUT) -> tuple[int | None, bytes]:
-    """Status and text of an answer; no status where none came."""
+def ask(url: str, timeout: float = TIMEOUT, most: int = MOST_BYTES) -> tuple[int | None, bytes]:
+    """Status and text of an answer, up to so many bytes; no status where none came."""
     # A proxy in the environment has no business between a box and itself.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with opener.open(url, timeout=timeout) as answer:
-            return int(answer.status), bytes(answer.read(MOST_BYTES))
+            return int(answer.status), bytes(answer.read(most))
     except urllib.error.HTTPError as error:
         return error.code, b""
     except (OSError, ValueError, http.client.HTTPException):

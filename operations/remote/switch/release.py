@@ -19,7 +19,7 @@ from collections.abc import Callable
 from .holders import phrase
 from .leftovers import end_leftovers, is_over
 from .occupancy import Sample, foreign, look, reasons, unowned
-from .verdict import SwitchError
+from .verdict import GPU_HELD, SwitchError
 
 INTERVAL = 0.2
 GRACE = 3.0
@@ -57,7 +57,7 @@ def strangers(gpus: frozenset[str], ours: frozenset[str]) -> tuple[str, ...]:
         time.sleep(INTERVAL)
         last = look(gpus, ANSWER)
     if last.unknown:
-        raise SwitchError("gpu-held", f"the GPUs cannot be looked at: {'; '.join(last.unknown)}")
+        raise SwitchError(GPU_HELD, f"the GPUs cannot be looked at: {'; '.join(last.unknown)}")
     running = not all(map(is_over, ours))
     before = {holder.key for holder in first.holders}
     found = [
@@ -116,10 +116,10 @@ def release(
             stayed = [h for h in alien if now > seen[h.key] and now - seen[h.key] >= grace]
             if stayed:
                 words = "; ".join(phrase(h, sample.cards, time.time()) for h in stayed)
-                raise SwitchError("gpu-held", f"{words}: not one of ours, and left alone")
+                raise SwitchError(GPU_HELD, f"{words}: not one of ours, and left alone")
             if now - began >= timeout:
                 words = "; ".join([*why, LOST] if sample.unowned else why)
-                raise SwitchError("gpu-held", f"GPUs not free after {now - began:.0f} s: {words}")
+                raise SwitchError(GPU_HELD, f"GPUs not free after {now - began:.0f} s: {words}")
         time.sleep(INTERVAL)
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 from .files import write
+from .record import UNITS
 from .release import release
 from .request import Former, Request
 from .systemd import control, kill, start
 from .verdict import SwitchError
 from .wait import wait
-
-UNITS = Path("/etc/systemd/system")
 
 
 def go_back(

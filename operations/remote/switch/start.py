@@ -17,7 +17,7 @@ from typing import Any
 
 from ..transient import follow, is_running, launch, properties
 from .files import write
-from .order import OUTCOME
+from .verdict import OUTCOME, READY
 
 PLACE = Path("/run/boxwright/switch")
 UNIT = "boxwright-switch.service"
@@ -72,11 +72,11 @@ def main() -> int:
 def _status() -> int:
     """Exit status: that of the outcome. Without one the switch itself was ended."""
     try:
-        outcome = json.loads(OUTCOME.read_text())
+        outcome = json.loads(Path(OUTCOME).read_text())
     except (OSError, ValueError):
         print(f"switch: {UNIT} was ended before it came to an end; its log: {PLACE}/log")
         return 1
-    return 0 if outcome["kind"] == "ready" else 1
+    return 0 if outcome["kind"] == READY else 1
 
 
 if __name__ == "__main__":
