@@ -38,9 +38,7 @@ def fewer(ratio: float) -> str:
     >>> fewer(2.347), fewer(0.5), fewer(1.001)
     ('2.3x fewer bytes', '2.0x more bytes', 'as many bytes')
     """
-    if abs(ratio - 1) < SAME:
-        return "as many bytes"
-    return f"{times(ratio)} fewer bytes" if ratio > 1 else f"{times(1 / ratio)} more bytes"
+    return _compared(ratio, "as many", "fewer", "more") + " bytes"
 
 
 def quicker(ratio: float) -> str:
@@ -49,9 +47,13 @@ def quicker(ratio: float) -> str:
     >>> quicker(1.4), quicker(0.8), quicker(1.0)
     ('1.4x faster read', '1.2x slower read', 'as fast a read')
     """
+    return _compared(ratio, "as fast a", "faster", "slower") + " read"
+
+
+def _compared(ratio: float, same: str, above: str, below: str) -> str:
     if abs(ratio - 1) < SAME:
-        return "as fast a read"
-    return f"{times(ratio)} faster read" if ratio > 1 else f"{times(1 / ratio)} slower read"
+        return same
+    return f"{times(ratio)} {above}" if ratio > 1 else f"{times(1 / ratio)} {below}"
 
 
 def times(ratio: float) -> str:

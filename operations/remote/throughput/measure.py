@@ -18,8 +18,6 @@ import json
 import os
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -27,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from ..switch.files import write
+from ..switch.probe import ask
 from ..switch.record import STATE, amend, entries
 from ..switch.systemd import show
 from .compare import baseline, changes, compared, slower
@@ -34,7 +33,7 @@ from .rung import Rung, streams
 from .tool import Load, ToolError, climb
 
 LOCK = Path("/run/lock/boxwright-throughput.lock")
-METRICS_SECONDS = 5
+METRICS_SECONDS, METRICS_BYTES = 5, 1 << 22
 COUNTS = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 
 
@@ -169,13 +168,8 @@ def keep_and_compare(
 
 def _others(url: str) -> int:
     """Requests of others, where the engine tells."""
-    # A proxy in the environment has no business between a box and itself.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(f"{url}/metrics", timeout=METRICS_SECONDS) as answer:
-            return requests_in_flight(answer.read(1 << 22).decode(errors="replace"))
-    except (OSError, ValueError):
-        return 0
+    _, text = ask(f"{url}/metrics", METRICS_SECONDS, METRICS_BYTES)
+    return requests_in_flight(text.decode(errors="replace"))
 
 
 def _fail(sentence: str) -> int:
