@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from deploys.fitting import Fitting, fitted
 from facts.actual import Actual
 from facts.query import Query, query_for
 from inventory.base import Unknown
 from inventory.errors import PreconditionError
+from inventory.fit.fitting import Fitting, fitted
 from inventory.override import overridden
 from inventory.placement import Chosen, place
 from inventory.selection import selected

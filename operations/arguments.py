@@ -13,7 +13,7 @@ from pyinfra.connectors.util import CommandOutput
 from facts.privilege import as_root
 from inventory.base import Unknown
 from inventory.errors import ConvergeError, FitError
-from inventory.fit.flags import flag_verdicts, read_help
+from inventory.fit.legality.flags import flag_verdicts, read_help
 from inventory.parallel import tensor_parallel_size
 from inventory.service import Service
 from operations.steps import report

@@ -110,7 +110,7 @@ class SwitchStep(Step):
                 "a driver that needs a reset (nvidia-smi --gpu-reset) or a reboot",
             )
         # Only a failure needs it, and its rules take a moment to load.
-        from operations.diagnosis import Facts, from_text  # noqa: PLC0415
+        from facts.diagnosis import Facts, from_text  # noqa: PLC0415
 
         journal, kernel = _journals(host, outcome)
         diagnosis = from_text(journal, kernel, Facts(max_num_seqs=self.max_num_seqs))

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from facts.diagnosis.silence import LOADING_PATIENCE, NCCL_PATIENCE, PATIENCE
+from facts.journal.milestones import DISTRIBUTED, IMPORT, LOAD, MILESTONES, WORKERS
 from inventory.base import Unknown
 from inventory.parallel import tensor_parallel_size
 from inventory.placement import Chosen
 from inventory.service import Service
 from inventory.snapshot import Snapshot
-from operations.diagnosis.milestones import DISTRIBUTED, IMPORT, LOAD, MILESTONES, WORKERS
-from operations.diagnosis.silence import LOADING_PATIENCE, NCCL_PATIENCE, PATIENCE
-from operations.remote.switch.verdicts import ANSWER
+from operations.remote.switch.waiting.verdicts import ANSWER
 from operations.unit_text import command_words, variables
 
 RELEASE_SECONDS = 60

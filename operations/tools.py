@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
+from collections.abc import Iterator
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from pathlib import Path
 
 from pyinfra import host
 from pyinfra.api import operation
@@ -21,25 +23,31 @@ from operations.steps import Commands, Step, alone, guarded, settled, show
 REQUIREMENTS = ("huggingface_hub==2.4.0", "tenacity==9.2.1")
 """The versions that the fetcher's behaviour was tested with."""
 
-PACKAGE = "remote"
-"""The programs are modules of this package on the box: ``python -m remote.weights.start``."""
+SHIPPED = ("inventory.common", "operations.remote")
+"""Packages that the box gets under their own names: ``python -m operations.remote.weights.start``.
+Of the packages around them it gets ``__init__.py`` alone."""
 
 
 @cache
 def programs() -> dict[str, str]:
-    """File name -> text of the programs that run on the box."""
-    root = files("operations.remote")
-    parts = [root, *sorted((part for part in root.iterdir() if part.is_dir()), key=_name)]
-    modules = [(part, module) for part in parts for module in sorted(part.iterdir(), key=_name)]
-    return {
-        "/".join([PACKAGE, *([] if part is root else [part.name]), module.name]): module.read_text()
-        for part, module in modules
-        if module.name.endswith(".py")
-    }
+    """File name -> text of the programs that run on the box, and of what they share with us."""
+    found: dict[str, str] = {}
+    for package in SHIPPED:
+        path = package.replace(".", "/")
+        for parent in Path(path).parents[:-1]:
+            name = str(parent).replace("/", ".")
+            found[f"{parent}/__init__.py"] = files(name).joinpath("__init__.py").read_text()
+        found |= dict(_modules(files(package), path))
+    return dict(sorted(found.items()))
 
 
-def _name(one: Traversable) -> str:
-    return one.name
+def _modules(folder: Traversable, path: str) -> Iterator[tuple[str, str]]:
+    for one in folder.iterdir():
+        inner = f"{path}/{one.name}"
+        if one.is_dir():
+            yield from _modules(one, inner)
+        elif one.name.endswith(".py"):
+            yield inner, one.read_text()
 
 
 @cache
@@ -118,5 +126,5 @@ def source_arguments(wheelhouse: str | None) -> str:
 
 def run_module(module: str, *arguments: str) -> str:
     """The command line, quoted, that runs a program on the box, e.g. ``weights.start``."""
-    words = [f"{tools_folder()}/venv/bin/python", "-m", f"{PACKAGE}.{module}", *arguments]
+    words = [f"{tools_folder()}/venv/bin/python", "-m", f"operations.remote.{module}", *arguments]
     return " ".join(map(shlex.quote, words))

@@ -14,15 +14,15 @@ from typing import TYPE_CHECKING
 
 from inventory.base import Unknown
 from inventory.errors import BoxwrightError, DesiredStateError
-from inventory.fit.architecture import Architecture
-from inventory.fit.card import parse_cards
-from inventory.fit.derive import Parallel, parallel_sizes
+from inventory.fit.answer.derive import Parallel, parallel_sizes
 from inventory.fit.fit import Fit, fit
-from inventory.fit.flags import Help, read_help
-from inventory.fit.folder import architecture_in
-from inventory.fit.known import KNOWN, known_architecture
-from inventory.fit.start import Start
-from inventory.fit.version import release
+from inventory.fit.legality.flags import Help, read_help
+from inventory.fit.model.architecture import Architecture
+from inventory.fit.model.folder import architecture_in
+from inventory.fit.model.known import KNOWN, known_architecture
+from inventory.fit.start.card import parse_cards
+from inventory.fit.start.start import Start
+from inventory.fit.start.version import release
 
 if TYPE_CHECKING:
     from inventory.service import Service
@@ -106,7 +106,7 @@ def _question(model: str) -> tuple[Architecture, Start | None]:
         return architecture_in(folder), None
     service = _catalogued(model)
     if service is not None:
-        from inventory.fit.start_of import start_of  # noqa: PLC0415
+        from inventory.fit.start.start_of import start_of  # noqa: PLC0415
 
         return known_architecture(service.model.repo), start_of(service)
     return known_architecture(model), None

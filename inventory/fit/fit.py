@@ -2,9 +2,9 @@
 
 **Example:**
 
->>> from inventory.fit.card import parse_cards
->>> from inventory.fit.known import known_architecture
->>> from inventory.fit.start import Start
+>>> from inventory.fit.start.card import parse_cards
+>>> from inventory.fit.model.known import known_architecture
+>>> from inventory.fit.start.start import Start
 >>> answer = fit(
 ...     known_architecture("MiniMaxAI/MiniMax-M2.5"),
 ...     Start(engine="0.32.0", tp=3),
@@ -21,20 +21,20 @@ from typing import Literal
 from pydantic import Field
 
 from inventory.base import Unknown
-from inventory.fit.architecture import Architecture
-from inventory.fit.card import Card
-from inventory.fit.compatibility import compatibility_verdicts
-from inventory.fit.derive import Derived, Parallel, derive
-from inventory.fit.explain import explanation
-from inventory.fit.flags import Help, flag_verdicts
-from inventory.fit.measured import Measured
-from inventory.fit.memory import Memory, memory
-from inventory.fit.memory_verdicts import memory_verdicts
-from inventory.fit.resolve import Resolved, resolve
-from inventory.fit.shapes import shape_verdicts
-from inventory.fit.start import Start
+from inventory.fit.answer.derive import Derived, Parallel, derive
+from inventory.fit.answer.explain import explanation
+from inventory.fit.answer.memory_verdicts import memory_verdicts
+from inventory.fit.answer.verdict import Verdict
+from inventory.fit.legality.compatibility import compatibility_verdicts
+from inventory.fit.legality.flags import Help, flag_verdicts
+from inventory.fit.legality.shapes import shape_verdicts
+from inventory.fit.memory.measured import Measured
+from inventory.fit.memory.memory import Memory, memory
+from inventory.fit.model.architecture import Architecture
+from inventory.fit.start.card import Card
+from inventory.fit.start.resolve import Resolved, resolve
+from inventory.fit.start.start import Start
 from inventory.fit.value import Value
-from inventory.fit.verdict import Verdict
 
 Outcome = Literal["starts", "fails", "unknown"]
 
@@ -99,14 +99,15 @@ def fit(
 ) -> Fit:
     """Whether and how well a model starts.
 
-    + architecture: from :func:`inventory.fit.config.read_architecture` or
-      :func:`inventory.fit.known.known_architecture`
+    + architecture: from :func:`inventory.fit.model.config.read_architecture` or
+      :func:`inventory.fit.model.known.known_architecture`
     + start: the settings; what is None is the engine's default
-    + cards: the GPUs that the service would run on, from :func:`inventory.fit.card.card_of` or
-      :func:`inventory.fit.card.parse_cards`
+    + cards: the GPUs that the service would run on, from
+      :func:`inventory.fit.start.card.card_of` or :func:`inventory.fit.start.card.parse_cards`
     + measured: what an engine printed when it started this model on these cards
-    + choice: from :func:`inventory.fit.derive.parallel_sizes`, where the sizes come from it
-    + engine_help: flags of the installed engine, from :func:`inventory.fit.flags.read_help`
+    + choice: from :func:`inventory.fit.answer.derive.parallel_sizes`, where the sizes come from it
+    + engine_help: flags of the installed engine, from
+      :func:`inventory.fit.legality.flags.read_help`
     """
     resolved = resolve(architecture, start, cards)
     found = memory(architecture, resolved, cards, measured)

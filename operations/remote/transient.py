@@ -36,26 +36,22 @@ def is_running(state: Mapping[str, str]) -> bool:
     return queued or (bool(state) and state.get("ActiveState") not in ENDED)
 
 
-def launch(
-    unit: str, description: str, wanted: Mapping[str, str], module: str, package: str, file: str
-) -> bool:
-    """Start a module of the caller's package as a unit.
+def launch(unit: str, description: str, wanted: Mapping[str, str], module: str) -> bool:
+    """Start a program of this package as a unit.
 
     + wanted: properties of the unit
-    + module: name in the package
-    + package: the caller's, as it was imported
-    + file: the caller's ``__file__``
+    + module: its name, e.g. ``operations.remote.weights.fetch``
     + returns: False where another one started the unit in the same moment
     + raises: OSError with systemd's words
     """
-    folder = Path(file).resolve().parents[len(package.split("."))]
+    folder = Path(__file__).resolve().parents[2]
     command = ["systemd-run", "--quiet", "--no-block", f"--unit={unit}"]
     command.append(f"--description={description}")
     command += [
         f"--property={name}={value}"
         for name, value in {"WorkingDirectory": str(folder), **wanted}.items()
     ]
-    command += [sys.executable, "-m", f"{package}.{module}"]
+    command += [sys.executable, "-m", module]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0 and not is_running(properties(unit)):
         raise OSError(f"systemd-run: {done.stderr.strip()}")

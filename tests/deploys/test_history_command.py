@@ -12,10 +12,10 @@ import pytest
 
 from deploys.history import MISTAKE, PARTLY
 from operations.tools import programs, run_module, tools_script
+from tests.facts.history.recorded import DAY, NOW, OLD, TP4, entry, throughput
 from tests.lab.base import REPO, Lab
 from tests.lab.box import Box
 from tests.lab.wheelhouse import ensure
-from tests.operations.recorded import DAY, NOW, OLD, TP4, entry, throughput
 
 BOXWRIGHT = Path(sys.executable).with_name("boxwright")
 UNIT = "vllm-minimax-m25.service"
@@ -106,5 +106,5 @@ def test_it_costs_the_other_commands_nothing() -> None:
     )
     loaded = set(done.stdout.split())
     assert "deploys.history" in loaded
-    heavy = {"pyinfra", "operations.diagnosis", "operations.history", "facts.record", "rich"}
+    heavy = {"pyinfra", "facts.diagnosis", "facts.history", "facts.record", "rich"}
     assert loaded & heavy == set()

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from operations.diagnosis import Diagnosis, from_text
+from facts.diagnosis import Diagnosis, from_text
 from operations.tools import run_module
 from tests.lab.box import Box
 

@@ -16,7 +16,7 @@ from facts.record import script
 from facts.sections import MISSING, Section, sections
 from inventory.base import Unknown
 from operations.remote.switch.record import save
-from tests.operations.recorded import NOW, OLD, TP4, entry
+from tests.facts.history.recorded import NOW, OLD, TP4, entry
 
 UNIT, OTHER = "vllm-minimax-m25.service", "vllm-kimi-k25.service"
 JSON = st.recursive(

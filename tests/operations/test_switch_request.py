@@ -12,8 +12,8 @@ from inventory.placement import Chosen
 from inventory.snapshot import Snapshot, SnapshotFile
 from operations.remote.switch import files, formers
 from operations.remote.switch.request import SAME_START, SILENCE_SECONDS, Former, read_request
-from operations.remote.switch.target import Target
-from operations.remote.switch.verdicts import patience
+from operations.remote.switch.waiting.target import Target
+from operations.remote.switch.waiting.verdicts import patience
 from operations.switch_request import LOADS, switch_request
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

@@ -22,7 +22,7 @@ from operations.remote.throughput.measure import (
 )
 from operations.throughput import throughput_differences, throughput_request
 from tests.operations.boxes import box, unit
-from tests.operations.test_throughput_compare import LOAD, entry, rung
+from tests.operations.remote.throughput.test_throughput_compare import LOAD, entry, rung
 
 SERVICE = MINIMAX_M25.model_copy(update={"throughput": Throughput()})
 

@@ -1,7 +1,7 @@
 """Runs on the box, as root: the switch from the service that serves to the one that should.
 
 Standard library only. Each step is also a program to be run by hand, as
-``python -m remote.switch.wait --help``.
+``python -m operations.remote.switch.waiting.wait --help``.
 
 - the order of it: start (as a unit of its own), order, request, formers, rollback, finish
 - the wait: wait, watch, expectation, state, journal, phases, probe, listener, verdicts, talk

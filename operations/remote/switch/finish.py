@@ -6,12 +6,12 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from . import record
-from .files import write
-from .formers import READY, is_noted
-from .request import Request
-from .systemd import control, show
-from .wait import Ready
+from operations.remote.switch import record
+from operations.remote.switch.files import write
+from operations.remote.switch.formers import READY, is_noted
+from operations.remote.switch.request import Request
+from operations.remote.switch.systemd import control, show
+from operations.remote.switch.waiting.wait import Ready
 
 
 def finish(

@@ -10,11 +10,11 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
-from . import record
-from .files import write
-from .probe import ask, models
-from .request import Former, Request, former
-from .systemd import is_active, runs_from_file, show
+from operations.remote.switch import record
+from operations.remote.switch.files import write
+from operations.remote.switch.request import Former, Request, former
+from operations.remote.switch.systemd import is_active, runs_from_file, show
+from operations.remote.switch.waiting.probe import ask, models
 
 PENDING = record.STATE / "switch.json"
 READY = record.STATE / "ready"

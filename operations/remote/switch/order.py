@@ -2,7 +2,7 @@
 
 Runs as root in a unit of its own, which ``start`` makes; by hand too::
 
-    python -m remote.switch.order < request.json
+    python -m operations.remote.switch.order < request.json
 
 Enablement moves last, once the new service has answered: a box that reboots in the middle comes
 back with the old one.
@@ -19,17 +19,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from . import formers, record
-from .files import write
-from .finish import finish
-from .release import release, strangers
-from .request import Former, Request, read_request
-from .rollback import go_back
-from .smoke import smoke
-from .systemd import control, is_active, kill, runs_from_file, show, start
-from .verdict import GPU_HELD, OUTCOME, READY, UNFINISHED, SwitchError
-from .wait import Ready, wait
-from .warm import warm
+from operations.remote.switch import formers, record
+from operations.remote.switch.files import write
+from operations.remote.switch.finish import finish
+from operations.remote.switch.gpu_memory.release import release, strangers
+from operations.remote.switch.page_cache.warm import warm
+from operations.remote.switch.request import Former, Request, read_request
+from operations.remote.switch.rollback import go_back
+from operations.remote.switch.smoke_test.smoke import smoke
+from operations.remote.switch.systemd import control, is_active, kill, runs_from_file, show, start
+from operations.remote.switch.verdict import GPU_HELD, OUTCOME, READY, UNFINISHED, SwitchError
+from operations.remote.switch.waiting.wait import Ready, wait
 
 Say = Callable[[str], None]
 

@@ -3,10 +3,10 @@
 Runs on the box, standard library only. The switch saves; a benchmark adds its figures later. By
 hand::
 
-    python -m remote.switch.record last vllm-minimax-m25.service
-    python -m remote.switch.record amend vllm-minimax-m25.service INVOCATION < more.json
-    python -m remote.switch.record save vllm-minimax-m25.service < entry.json
-    python -m remote.switch.record keep-good vllm-minimax-m25.service
+    python -m operations.remote.switch.record last vllm-minimax-m25.service
+    python -m operations.remote.switch.record amend vllm-minimax-m25.service INVOCATION < more.json
+    python -m operations.remote.switch.record save vllm-minimax-m25.service < entry.json
+    python -m operations.remote.switch.record keep-good vllm-minimax-m25.service
 
 Files are written beside their place and renamed, so that a reader sees a whole entry or none. An
 entry that cannot be read is passed over: it never stops a switch.
@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from .files import write
+from operations.remote.switch.files import write
 
 STATE = Path("/var/lib/boxwright")
 UNITS = Path("/etc/systemd/system")

@@ -8,8 +8,8 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from .target import Target
-from .wait import Expectation
+from operations.remote.switch.waiting.target import Target
+from operations.remote.switch.waiting.wait import Expectation
 
 SAME_START = ("argv", "commit", "engine")
 """What two starts share whose phases take alike: weights, arguments, and with them the caches of

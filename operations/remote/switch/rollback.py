@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from .files import write
-from .record import UNITS
-from .release import release
-from .request import Former, Request
-from .systemd import control, kill, start
-from .verdict import SwitchError
-from .wait import wait
+from operations.remote.switch.files import write
+from operations.remote.switch.gpu_memory.release import release
+from operations.remote.switch.record import UNITS
+from operations.remote.switch.request import Former, Request
+from operations.remote.switch.systemd import control, kill, start
+from operations.remote.switch.verdict import SwitchError
+from operations.remote.switch.waiting.wait import wait
 
 
 def go_back(

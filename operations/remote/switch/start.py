@@ -2,7 +2,7 @@
 
 Runs as root on the box, by hand too::
 
-    python -m remote.switch.start < request.json
+    python -m operations.remote.switch.start < request.json
 
 The switch outlives the connection that started it, and the controller that asked for it. A request
 that finds another one under way waits for its end first.
@@ -15,9 +15,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ..transient import follow, is_running, launch, properties
-from .files import write
-from .verdict import OUTCOME, READY
+from operations.remote.switch.files import write
+from operations.remote.switch.verdict import OUTCOME, READY
+from operations.remote.transient import follow, is_running, launch, properties
 
 PLACE = Path("/run/boxwright/switch")
 UNIT = "boxwright-switch.service"
@@ -39,9 +39,8 @@ def start(plain: dict[str, Any]) -> bool:
     """Start the unit. False where another one started it in the same moment."""
     (PLACE / "log").unlink(missing_ok=True)
     write(PLACE / "request.json", json.dumps(plain), mode=0o600)
-    package = str(__spec__.parent) if __spec__ else "remote.switch"
     description = f"switch to {plain['service']['unit']}; its log: {PLACE}/log"
-    return launch(UNIT, description, WANTED, "order", package, __file__)
+    return launch(UNIT, description, WANTED, "operations.remote.switch.order")
 
 
 def running() -> dict[str, Any] | None:

@@ -6,7 +6,7 @@ import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 
-from .verdict import SwitchError
+from operations.remote.switch.verdict import SwitchError
 
 ANSWER_SECONDS = 10
 """A manager that is busy with a reload takes one or two."""

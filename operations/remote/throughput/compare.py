@@ -1,6 +1,6 @@
 """Two measurements of one service beside each other: what became slower, and what else changed.
 
-Pure. A measurement is the ``throughput`` of a record; see :mod:`remote.throughput.measure`.
+Pure. A measurement is the ``throughput`` of a record: :mod:`operations.remote.throughput.measure`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from .rung import Rung, streams
+from operations.remote.throughput.rung import Rung, streams
 
 RATE = "output_tokens_per_second"
 

@@ -2,7 +2,7 @@
 
 Runs on the box as root, standard library only, by hand too::
 
-    python -m remote.throughput.measure < request.json
+    python -m operations.remote.throughput.measure < request.json
 
 The request: ``unit``, ``python`` (of the engine's environment), ``user``, ``load`` (see
 :class:`~.tool.Load`), ``digest`` (of the load), ``version`` (of the engine), ``regression``,
@@ -24,13 +24,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..switch.files import write
-from ..switch.probe import ask
-from ..switch.record import STATE, amend, entries
-from ..switch.systemd import show
-from .compare import baseline, changes, compared, slower
-from .rung import Rung, streams
-from .tool import Load, ToolError, climb
+from operations.remote.switch.files import write
+from operations.remote.switch.record import STATE, amend, entries
+from operations.remote.switch.systemd import show
+from operations.remote.switch.waiting.probe import ask
+from operations.remote.throughput.compare import baseline, changes, compared, slower
+from operations.remote.throughput.rung import Rung, streams
+from operations.remote.throughput.tool import Load, ToolError, climb
 
 LOCK = Path("/run/lock/boxwright-throughput.lock")
 METRICS_SECONDS, METRICS_BYTES = 5, 1 << 22

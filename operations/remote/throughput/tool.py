@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .rung import Rung, read_rung
+from operations.remote.throughput.rung import Rung, read_rung
 
 MARK = "@@boxwright-rung"
 

@@ -1,8 +1,8 @@
 """Fetching, checking and keeping a snapshot, on the box itself.
 
 Standard library, huggingface_hub and tenacity only. Three programs: ``fetch`` (by hand:
-``python -m remote.weights.fetch < job.json``), ``verify`` and ``start``, which runs ``fetch`` as a
-unit of its own. The imports are relative, so that the package works under any name.
+``python -m operations.remote.weights.fetch < job.json``), ``verify`` and ``start``, which runs
+``fetch`` as a unit of its own.
 """
 
 import os as _os

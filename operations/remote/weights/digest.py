@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from typing import Protocol
 
-from .job import File
+from operations.remote.weights.job import File
 
 CHUNK = 1 << 20
 

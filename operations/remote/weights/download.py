@@ -9,14 +9,20 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from .digest import feed, hasher_for
-from .errors import AgainError, CorruptError, OneFileError, PortalError, StoppedError
-from .job import File, Job
-from .manifest import Record, record_of
-from .progress import Progress
-from .retry import policy, sentence
-from .source import Source
-from .writeback import PIECE, begin
+from operations.remote.weights.digest import feed, hasher_for
+from operations.remote.weights.errors import (
+    AgainError,
+    CorruptError,
+    OneFileError,
+    PortalError,
+    StoppedError,
+)
+from operations.remote.weights.job import File, Job
+from operations.remote.weights.manifest import Record, record_of
+from operations.remote.weights.progress import Progress
+from operations.remote.weights.retry import policy, sentence
+from operations.remote.weights.source import Source
+from operations.remote.weights.writeback import PIECE, begin
 
 FLUSH = 2 << 20
 """Bytes of one write, and what a killed process loses of each file on its way.

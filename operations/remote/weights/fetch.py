@@ -2,7 +2,7 @@
 
 Runs on the box as the user that will own the snapshot, by hand too::
 
-    python -m remote.weights.fetch < job.json
+    python -m operations.remote.weights.fetch < job.json
 
 The job on standard input is what ``job.py`` describes. Every file is hashed while it arrives and
 put in place only when its digest is the listed one; the manifest is written last, and the staging
@@ -26,18 +26,18 @@ from typing import Any
 
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
-from .download import download
-from .errors import FetchError, OneFileError, StoppedError, disk_sentence
-from .job import File, Job, read_job
-from .lease import Lease
-from .manifest import Record
-from .progress import GIB, Progress, duration, line, read_progress
-from .publish import publish, register
-from .retry import FOR_ALL, UNAUTHORIZED, causes, sentence
-from .reuse import neighbours, reuse
-from .room import require_room
-from .source import source_of
-from .survey import Survey, is_complete, survey
+from operations.remote.weights.download import download
+from operations.remote.weights.errors import FetchError, OneFileError, StoppedError, disk_sentence
+from operations.remote.weights.job import File, Job, read_job
+from operations.remote.weights.lease import Lease
+from operations.remote.weights.manifest import Record
+from operations.remote.weights.progress import GIB, Progress, duration, line, read_progress
+from operations.remote.weights.publish import publish, register
+from operations.remote.weights.retry import FOR_ALL, UNAUTHORIZED, causes, sentence
+from operations.remote.weights.reuse import neighbours, reuse
+from operations.remote.weights.room import require_room
+from operations.remote.weights.source import source_of
+from operations.remote.weights.survey import Survey, is_complete, survey
 
 SMALL = 1 << 20
 NAMED = 3

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from .errors import FetchError
+from operations.remote.weights.errors import FetchError
 
 STATE = ".boxwright"
 """Folder inside a snapshot that holds what boxwright knows of it."""

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from .errors import LostLeaseError
-from .job import Limits
+from operations.remote.weights.errors import LostLeaseError
+from operations.remote.weights.job import Limits
 
 
 class Lease:

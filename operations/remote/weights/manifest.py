@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from .job import MANIFEST, File, Job
+from operations.remote.weights.job import MANIFEST, File, Job
 
 VERSION = 2
 

@@ -15,7 +15,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from .job import Job
+from operations.remote.weights.job import Job
 
 GIB = 1 << 30
 BAR = 28

@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from .errors import FetchError
-from .job import STATE, Job
-from .manifest import Record, sync_folder, write_manifest
-from .shards import problem_of
-from .survey import Survey
+from operations.remote.weights.errors import FetchError
+from operations.remote.weights.job import STATE, Job
+from operations.remote.weights.manifest import Record, sync_folder, write_manifest
+from operations.remote.weights.shards import problem_of
+from operations.remote.weights.survey import Survey
 
 USERS = f"{STATE}/users"
 """Folder inside a snapshot: one empty file for each box that serves it. Pruning asks it."""

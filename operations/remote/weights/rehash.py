@@ -17,8 +17,8 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from .digest import feed, hasher_for, is_good
-from .job import File
+from operations.remote.weights.digest import feed, hasher_for, is_good
+from operations.remote.weights.job import File
 
 WINDOW = 64 << 20
 """Bytes that are mapped at once."""

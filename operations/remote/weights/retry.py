@@ -29,7 +29,7 @@ from huggingface_hub.errors import (
 from tenacity import RetryCallState, Retrying, retry_if_exception
 from tenacity.nap import sleep_using_event
 
-from .errors import AgainError, FetchError
+from operations.remote.weights.errors import AgainError, FetchError
 
 FOR_ALL = (GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError, DisabledRepoError)
 """Answers about the repository: the next file would get the same one."""

@@ -15,9 +15,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from .digest import is_good
-from .job import File, Job
-from .manifest import Record, read_manifest, record_of
+from operations.remote.weights.digest import is_good
+from operations.remote.weights.job import File, Job
+from operations.remote.weights.manifest import Record, read_manifest, record_of
 
 FICLONE = 0x40049409
 """ioctl that makes a file share all blocks of another (linux/fs.h)."""

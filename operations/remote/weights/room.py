@@ -13,8 +13,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from .errors import FetchError
-from .job import File, Job
+from operations.remote.weights.errors import FetchError
+from operations.remote.weights.job import File, Job
 
 KEEP_SIZE = 1
 """fallocate's mode that takes blocks and leaves the file's length: the length is what arrived."""

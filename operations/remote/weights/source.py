@@ -18,9 +18,15 @@ from huggingface_hub import get_hf_file_metadata, get_session, hf_hub_url
 from huggingface_hub.utils._headers import build_hf_headers
 from huggingface_hub.utils._http import hf_raise_for_status
 
-from .digest import CHUNK
-from .errors import CorruptError, FetchError, OneFileError, PortalError, StalledError
-from .job import File, Job
+from operations.remote.weights.digest import CHUNK
+from operations.remote.weights.errors import (
+    CorruptError,
+    FetchError,
+    OneFileError,
+    PortalError,
+    StalledError,
+)
+from operations.remote.weights.job import File, Job
 
 PARTIAL = 206
 NOT_SATISFIABLE = 416

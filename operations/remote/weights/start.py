@@ -2,8 +2,8 @@
 
 Runs as root on the box, by hand too::
 
-    python -m remote.weights.start < order.json            # and follow it to its end
-    python -m remote.weights.start --detach < order.json   # and leave it to itself
+    python -m operations.remote.weights.start < order.json            # and follow it to its end
+    python -m operations.remote.weights.start --detach < order.json   # and leave it to itself
 
 The order on standard input: ``job`` (see ``job.py``; without a token), ``token`` (or null) and
 ``user``. The fetch outlives the connection that started it. The token lies in a file that only root
@@ -23,9 +23,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..transient import follow, is_running, launch, properties
-from .job import MANIFEST
-from .progress import HUNG
+from operations.remote.transient import follow, is_running, launch, properties
+from operations.remote.weights.job import MANIFEST
+from operations.remote.weights.progress import HUNG
 
 RUN = Path("/run/boxwright")
 PASSED_ON = (
@@ -79,9 +79,8 @@ def start(order: Mapping[str, Any], unit: str, place: Path) -> bool:
         "Nice": "5",
         "TimeoutStopSec": "10",
     }
-    package = str(__spec__.parent) if __spec__ else "remote.weights"
     description = f"fetch of {order['job']['folder']}; its log: {place}/log"
-    return launch(unit, description, wanted, "fetch", package, __file__)
+    return launch(unit, description, wanted, "operations.remote.weights.fetch")
 
 
 def environment_lines() -> Iterator[str]:

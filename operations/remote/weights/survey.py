@@ -8,10 +8,16 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .digest import is_good
-from .errors import FetchError
-from .job import File, Job
-from .manifest import Record, inodes_last, read_journal, read_manifest, record_of
+from operations.remote.weights.digest import is_good
+from operations.remote.weights.errors import FetchError
+from operations.remote.weights.job import File, Job
+from operations.remote.weights.manifest import (
+    Record,
+    inodes_last,
+    read_journal,
+    read_manifest,
+    record_of,
+)
 
 
 @dataclass

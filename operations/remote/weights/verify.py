@@ -2,7 +2,7 @@
 
 On the box, by hand too::
 
-    python -m remote.weights.verify --folder /shared/models/ORG/NAME/COMMIT
+    python -m operations.remote.weights.verify --folder /shared/models/ORG/NAME/COMMIT
 
 Reads the manifest, hashes all files on all cores, and strikes wrong ones out of the manifest: the
 next run of boxwright sees them as changed and fetches them again. Exit status 0 where every byte is
@@ -18,10 +18,10 @@ import sys
 import time
 from pathlib import Path
 
-from .job import MANIFEST, File
-from .manifest import read_manifest, write_whole
-from .rehash import are_good
-from .shards import problem_of
+from operations.remote.weights.job import MANIFEST, File
+from operations.remote.weights.manifest import read_manifest, write_whole
+from operations.remote.weights.rehash import are_good
+from operations.remote.weights.shards import problem_of
 
 GIB = 1 << 30
 

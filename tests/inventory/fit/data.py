@@ -6,12 +6,12 @@ import json
 from pathlib import Path
 from typing import Any
 
-from inventory.fit.architecture import Architecture
-from inventory.fit.card import parse_cards
-from inventory.fit.config import read_architecture
 from inventory.fit.fit import Fit, fit
-from inventory.fit.known import known_architecture
-from inventory.fit.start import Start
+from inventory.fit.model.architecture import Architecture
+from inventory.fit.model.config import read_architecture
+from inventory.fit.model.known import known_architecture
+from inventory.fit.start.card import parse_cards
+from inventory.fit.start.start import Start
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "fit"
 

@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inventory.base import Unknown
-from inventory.fit.architecture import Architecture
-from inventory.fit.config import read_architecture
+from inventory.fit.model.architecture import Architecture
+from inventory.fit.model.config import read_architecture
 from tests.inventory.fit.data import (
     GPT_OSS_20B,
     KIMI_INT4,

@@ -8,14 +8,14 @@ from hypothesis import strategies as st
 
 from inventory.base import Unknown
 from inventory.catalogue import CATALOGUE
-from inventory.fit.card import parse_cards
-from inventory.fit.config import read_architecture
+from inventory.fit.answer.verdict import Verdict
 from inventory.fit.fit import fit
-from inventory.fit.flags import Help, flag_verdicts, read_help, words_of
-from inventory.fit.start import Start
-from inventory.fit.start_of import start_of
-from inventory.fit.verdict import Verdict
-from inventory.fit.version import release, shown
+from inventory.fit.legality.flags import Help, flag_verdicts, read_help, words_of
+from inventory.fit.model.config import read_architecture
+from inventory.fit.start.card import parse_cards
+from inventory.fit.start.start import Start
+from inventory.fit.start.start_of import start_of
+from inventory.fit.start.version import release, shown
 from inventory.service import Service
 from tests.inventory.fit.data import (
     FIXTURES,

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inventory.base import Unknown
-from inventory.fit.architecture import Architecture
-from inventory.fit.config import read_architecture
-from inventory.fit.kv import KvLayout, kv_layout
-from inventory.fit.start import Start
-from inventory.fit.version import Release
+from inventory.fit.memory.kv import KvLayout, kv_layout
+from inventory.fit.model.architecture import Architecture
+from inventory.fit.model.config import read_architecture
+from inventory.fit.start.start import Start
+from inventory.fit.start.version import Release
 from inventory.units import from_gib
 from tests.inventory.fit.data import (
     GPT_OSS_20B,

@@ -9,14 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inventory.base import Unknown
-from inventory.fit.card import Card, card, card_of, parse_cards
-from inventory.fit.config import read_architecture
 from inventory.fit.fit import Fit, fit
-from inventory.fit.measured import Measured
-from inventory.fit.memory import Memory, memory
-from inventory.fit.resolve import resolve
-from inventory.fit.span import Span, around, exactly
-from inventory.fit.start import Start
+from inventory.fit.memory.measured import Measured
+from inventory.fit.memory.memory import Memory, memory
+from inventory.fit.memory.span import Span, around, exactly
+from inventory.fit.model.config import read_architecture
+from inventory.fit.start.card import Card, card, card_of, parse_cards
+from inventory.fit.start.resolve import resolve
+from inventory.fit.start.start import Start
 from inventory.hardware import Gpu, GpuProcess
 from inventory.units import GIB, from_gib
 from tests.inventory.fit.data import (

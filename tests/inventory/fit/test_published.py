@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inventory.base import Unknown
-from inventory.fit.published.cases import case_of
-from inventory.fit.published.classes import SHAPE_CLASSES
-from inventory.fit.published.score import Row, token_error, totals
-from inventory.fit.published.table import rows_of, table
-from inventory.fit.shapes import shape_verdicts
-from inventory.fit.version import release
+from inventory.fit.legality.shapes import shape_verdicts
+from inventory.fit.start.version import release
+from tests.benchmarks.published.cases import case_of
+from tests.benchmarks.published.classes import SHAPE_CLASSES
+from tests.benchmarks.published.score import Row, token_error, totals
+from tests.benchmarks.published.table import rows_of, table
 from tests.inventory.fit.data import FIXTURES, fixture
 
 DOCUMENT = Path(__file__).parents[3] / "docs" / "fit.md"
@@ -138,7 +138,7 @@ def test_every_miss_has_words() -> None:
 def test_the_committed_table_is_up_to_date() -> None:
     made = table(rows(), fixture("remarks.json"))
     assert DOCUMENT.read_text(encoding="utf-8") == made, (
-        "run: python -m inventory.fit.published.table > docs/fit.md"
+        "run: python -m tests.benchmarks.published.table > docs/fit.md"
     )
 
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inventory.base import Unknown
-from inventory.fit.config import read_architecture
-from inventory.fit.shapes import legal_sizes, shape_verdicts
-from inventory.fit.start import Start
-from inventory.fit.verdict import Verdict
-from inventory.fit.version import Release
+from inventory.fit.answer.verdict import Verdict
+from inventory.fit.legality.shapes import legal_sizes, shape_verdicts
+from inventory.fit.model.config import read_architecture
+from inventory.fit.start.start import Start
+from inventory.fit.start.version import Release
 from tests.inventory.fit.data import GPT_OSS_20B, KIMI_INT4, LLAMA_8B, MINIMAX, QWEN35_MOE
 
 OLD: Release = (0, 20, 2)

@@ -6,8 +6,8 @@ from inventory.base import Unknown
 from inventory.catalogue import CATALOGUE, KIMI_K25, MINIMAX_M25, MINIMAX_M25_THROUGHPUT
 from inventory.engine import Vllm
 from inventory.fit.fit import fit
-from inventory.fit.known import known_architecture
-from inventory.fit.start_of import cards_for, link_between, start_of
+from inventory.fit.model.known import known_architecture
+from inventory.fit.start.start_of import cards_for, link_between, start_of
 from inventory.hardware import GpuProcess, Hardware, Link
 from inventory.service import Model, Placement, Service
 from tests.inventory.boxes import gpu, uuid

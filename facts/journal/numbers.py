@@ -1,0 +1,137 @@
+"""The engine's own numbers: what it printed about weights, KV cache, graphs and time."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+
+from facts.journal.lines import Line
+from inventory.base import Frozen
+
+GIB_IN_GB = (1 << 30) / 1e9
+
+
+class EngineNumbers(Frozen):
+    """Figures of one start, ``None`` where it did not get that far. GiB and seconds.
+
+    Where every rank prints its own, the one that decides is kept: the slowest, the fullest, and
+    for KV memory the smallest, which sets the number of blocks for all.
+    """
+
+    checkpoint_gib: float | None = None
+    """Weights on disk, all ranks together."""
+    ram_gib: float | None = None
+    """Memory of the host that was available then."""
+    weights_s: float | None = None
+    """Reading the weights."""
+    model_gib_per_rank: float | None = None
+    model_load_s: float | None = None
+    compile_s: float | None = None
+    kv_cache_gib: float | None = None
+    kv_cache_tokens: int | None = None
+    max_concurrency: float | None = None
+    """Requests of full length that fit at once."""
+    jit_warmup_s: float | None = None
+    capture_s: float | None = None
+    cudagraph_gib: float | None = None
+    init_engine_s: float | None = None
+    free_gib: float | None = None
+    """Free on the GPU before anything was loaded."""
+    total_gib: float | None = None
+    util: float | None = None
+    consumed_gib: float | None = None
+    """Weights and what is not torch's."""
+    peak_activation_gib: float | None = None
+    refined_block: int | None = None
+    """FP8 block size after it was cut down to fit the tensor parallel size."""
+    nccl: str | None = None
+    shm_broadcast_messages: int = 0
+    """Minutes in which a worker did not answer: hanging, or compiling."""
+
+    @property
+    def gb_per_s(self) -> float | None:
+        """Weights read a second, in GB (1e9 bytes)."""
+        if not self.checkpoint_gib or not self.weights_s:
+            return None
+        return self.checkpoint_gib * GIB_IN_GB / self.weights_s
+
+
+def _last(_: float, new: float) -> float:
+    return new
+
+
+_N = r"(-?[0-9][0-9,]{0,17}(?:\.[0-9]{1,12})?)"
+_PRINTED: tuple[tuple[str, tuple[str, ...], Callable[[float, float], float]], ...] = (
+    # Line by line: knowledge of vLLM 0.32.0 and the two-line form of 0.19 and before.
+    (rf"Checkpoint size: {_N} GiB\. Available RAM: {_N} GiB", ("checkpoint_gib", "ram_gib"), max),
+    (rf"Loading weights took {_N} seconds", ("weights_s",), max),
+    (
+        rf"Model loading took {_N} (?:GiB|GB)(?: memory)?(?: and {_N} seconds)?",
+        ("model_gib_per_rank", "model_load_s"),
+        max,
+    ),
+    (rf"torch\.compile (?:took|takes) {_N} s in total", ("compile_s",), max),
+    (rf"Available KV cache memory: {_N} GiB", ("kv_cache_gib",), min),
+    (rf"KV cache size: {_N} tokens", ("kv_cache_tokens",), _last),
+    (rf"Maximum concurrency for [\d,]+ tokens per request: {_N}x", ("max_concurrency",), _last),
+    (rf"JIT kernel warmup finished in {_N}s", ("jit_warmup_s",), max),
+    (
+        rf"Graph capturing finished in {_N} secs?, took {_N} GiB",
+        ("capture_s", "cudagraph_gib"),
+        max,
+    ),
+    (
+        rf"init engine \(profile, create kv cache, warmup model\) took {_N} s",
+        ("init_engine_s",),
+        max,
+    ),
+    (
+        rf"Free memory on device (?:\S+ )?\({_N}/{_N} GiB\) on startup\. "
+        rf"Desired GPU memory utilization is \({_N}, {_N} GiB\)",
+        ("free_gib", "total_gib", "util", ""),
+        min,
+    ),
+    (
+        rf"Actual usage is {_N} GiB for consumed memory \(weights \+ non-torch\), "
+        rf"{_N} GiB for peak activation",
+        ("consumed_gib", "peak_activation_gib"),
+        max,
+    ),
+    (rf"FP8 MoE block scales refined from \[.*?\] to \[{_N}, ", ("refined_block",), min),
+)
+_COMPILED = tuple((re.compile(pattern), names, choose) for pattern, names, choose in _PRINTED)
+_NCCL = re.compile(r"vLLM is using nccl==(\S{1,40})")
+_WHOLE = frozenset({"kv_cache_tokens", "refined_block"})
+SHM_WAITS = "No available shared memory broadcast block found in"
+
+
+def engine_numbers(lines: Iterable[Line]) -> EngineNumbers:
+    """Read the engine's figures from a start's lines.
+
+    >>> from facts.journal.lines import read_journal
+    >>> read = read_journal("INFO 01-01 00:00:00 [a.py:1] GPU KV cache size: 399,424 tokens")
+    >>> engine_numbers(read.lines).kv_cache_tokens
+    399424
+    """
+    found: dict[str, float] = {}
+    nccl: str | None = None
+    waits = 0
+    for line in lines:
+        if line.level != "INFO":
+            continue
+        if line.text.startswith(SHM_WAITS):
+            waits += 1
+        if match := _NCCL.match(line.text):
+            nccl = match[1]
+        for pattern, names, choose in _COMPILED:
+            match = pattern.search(line.text)
+            if match is None:
+                continue
+            for name, text in zip(names, match.groups(), strict=True):
+                if name and text is not None:
+                    value = float(text.replace(",", ""))
+                    found[name] = choose(found[name], value) if name in found else value
+    whole = {name: int(value) for name, value in found.items() if name in _WHOLE}
+    return EngineNumbers.model_validate(
+        {**found, **whole, "nccl": nccl, "shm_broadcast_messages": waits}
+    )

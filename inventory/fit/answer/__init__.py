@@ -1,0 +1,1 @@
+"""What follows: verdicts, settings that were left open, times, and words for people."""

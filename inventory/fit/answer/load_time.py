@@ -1,0 +1,86 @@
+"""How long a start takes, and the limits that systemd and the readiness check need for it.
+
+Figures (vllm-project issues and field logs): MiniMax-M2.5, 230 GB, 75 s from a warm NVMe and 250 s
+from another (vllm#39610); Kimi-K2.5 NVFP4, 540 GB, 13 minutes; 158 GB from the page cache 25 s,
+6.2 GB/s (vllm-omni#4896); GLM-5.1 on eight RTX PRO 6000: 233 s, of them 43 for the weights.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from inventory.base import Unknown
+from inventory.fit.model.architecture import Architecture
+from inventory.fit.value import Value
+
+LOADER_FAST, LOADER_LIKELY, LOADER_SLOW = 6.2e9, 2.0e9, 0.8e9
+"""Bytes a second of the loader: from the page cache; from one NVMe; the slower field logs."""
+BESIDES_FAST, BESIDES_LIKELY, BESIDES_SLOW = 35, 110, 180
+"""Seconds of imports, NCCL, compilation, profile run, capture: warm caches; likely; cold."""
+BESIDES_EAGER = 45
+"""The same without compilation and capture, at most."""
+
+RESTART_SECONDS = 15
+BURST = 3
+LEAST_PATIENCE, MOST_PATIENCE = 300, 14_400
+STOP_SECONDS = 30
+ENGINE_PATIENCE = 600
+"""VLLM_ENGINE_READY_TIMEOUT_S as it ships; it counts with data parallelism or several API
+servers (v1/engine/core_client.py:743)."""
+
+
+class LoadTime(Value):
+    """Seconds from start to ready, and what follows from them."""
+
+    fastest: int
+    likely: int
+    slowest: int
+    patience: int = Field(description="how long readiness is waited for: twice the likely time")
+    start_limit_interval: int = Field(
+        description="StartLimitIntervalSec: three starts that fail slowly must fall into it"
+    )
+    start_limit_burst: int = BURST
+    stop: int = Field(default=STOP_SECONDS, description="TimeoutStopSec")
+    engine_patience: int | None = Field(
+        default=None, description="VLLM_ENGINE_READY_TIMEOUT_S, where the default is too short"
+    )
+
+
+def load_time(
+    architecture: Architecture,
+    weight_bytes: int | Unknown,
+    *,
+    disk: float | None = None,
+    eager: bool = False,
+    engines: int = 1,
+) -> LoadTime | Unknown:
+    """How long a start takes.
+
+    + weight_bytes: of the checkpoint; used where the files do not tell it
+    + disk: bytes a second that the disk reads; None: not measured
+    + eager: without CUDA graphs and compilation
+    + engines: data parallel size
+    """
+    size = architecture.checkpoint.size if architecture.checkpoint else weight_bytes
+    if isinstance(size, Unknown):
+        size = weight_bytes
+    if isinstance(size, Unknown):
+        return size
+    most = disk or LOADER_FAST
+    besides = [BESIDES_FAST, BESIDES_LIKELY, BESIDES_SLOW]
+    if eager:
+        besides = [min(seconds, BESIDES_EAGER) for seconds in besides]
+    fastest, likely, slowest = (
+        round(size / min(speed, most)) + seconds
+        for speed, seconds in zip((LOADER_FAST, LOADER_LIKELY, LOADER_SLOW), besides, strict=True)
+    )
+    patience = min(MOST_PATIENCE, max(LEAST_PATIENCE, 2 * likely, slowest))
+    return LoadTime(
+        fastest=fastest,
+        likely=likely,
+        slowest=slowest,
+        patience=patience,
+        # One fifth more than the starts themselves, so that none slips out of the interval.
+        start_limit_interval=round(BURST * (patience + RESTART_SECONDS) * 1.2),
+        engine_patience=patience if engines > 1 and patience > ENGINE_PATIENCE else None,
+    )

@@ -1,0 +1,273 @@
+"""What the margins mean: which failure, how sure, and the flags that would resolve it."""
+
+from __future__ import annotations
+
+from inventory.base import Unknown
+from inventory.fit.answer.verdict import Verdict
+from inventory.fit.legality.shapes import legal_sizes
+from inventory.fit.memory.measured import Measured
+from inventory.fit.memory.memory import Margin, Memory, Mode, memory
+from inventory.fit.memory.span import Span
+from inventory.fit.model.architecture import Architecture
+from inventory.fit.start.card import Card
+from inventory.units import GIB, gib
+
+RULES: dict[Mode, str] = {
+    "free": "free-memory",
+    "weights": "weights",
+    "profile": "profile",
+    "sampler-profile": "sampler",
+    "blocks": "no-kv",
+    "context": "kv-context",
+    "states": "state-blocks",
+    "graphs": "graphs",
+    "warmup": "sampler",
+}
+"""Failure mode -> stable name of the rule."""
+
+TIGHT = GIB
+"""A margin whose lower end is below this is called tight: starts of the same flags were seen 0.1
+(run to run) to 1 GiB (cold against warm compile cache, 6g-cold) apart (NOTES.md section 2)."""
+
+FEWER_SEQUENCES = (512, 256, 128, 64, 32, 16)
+
+
+def memory_verdicts(
+    architecture: Architecture,
+    found: Memory,
+    cards: tuple[Card, ...],
+    measured: Measured | None = None,
+) -> tuple[Verdict, ...]:
+    """The failures, from the first that is met; after a likely one the rest does not matter.
+
+    + found: the memory of the start
+    """
+    verdicts: list[Verdict] = []
+    for margin in found.margins:
+        left = margin.left
+        if left.low >= (TIGHT if margin.mode == "warmup" else 0):
+            continue
+        verdict = _verdict(architecture, found, cards, margin, measured)
+        verdicts.append(verdict)
+        if verdict.certain or verdict.fails:
+            if margin.mode in {"blocks", "context"}:
+                verdicts += _by_sampler(architecture, found, cards, measured)
+            break
+    return tuple(verdicts)
+
+
+def _verdict(
+    architecture: Architecture,
+    found: Memory,
+    cards: tuple[Card, ...],
+    margin: Margin,
+    measured: Measured | None,
+) -> Verdict:
+    choices = _choices(architecture, found, cards, margin.mode, measured)
+    return Verdict(
+        rule=RULES[margin.mode],
+        certain=margin.left.high < 0,
+        fails=margin.left.likely < 0,
+        wanted=_wanted(found, margin.mode),
+        found=_found(found, cards, margin),
+        why=_why(margin),
+        next_step=f"set {', or '.join(choices)}" if choices else "use more or larger GPUs",
+        choices=choices,
+    )
+
+
+def _wanted(found: Memory, mode: Mode) -> str:
+    resolved = found.resolved
+    if mode in {"warmup", "sampler-profile", "states"}:
+        return f"max_num_seqs {resolved.max_num_seqs}"
+    if mode == "context":
+        length = resolved.max_model_len
+        return f"one request of {length:,} tokens" if isinstance(length, int) else "one request"
+    return f"gpu_memory_utilization {resolved.utilisation} of {gib(found.total.likely)}"
+
+
+def _found(found: Memory, cards: tuple[Card, ...], margin: Margin) -> str:
+    over, held = found.overhead, found.weights.per_rank
+    mode = margin.mode
+    special = {
+        "free": lambda: _found_free(found, cards, margin),
+        "states": lambda: _found_states(found),
+        "graphs": lambda: _found_late(found, margin),
+        "warmup": lambda: _found_late(found, margin),
+    }
+    if mode in special:
+        return special[mode]()
+    if mode == "weights":
+        return f"weights of {held.shown()} a GPU, {gib(found.total.likely)} of memory"
+    if mode in {"profile", "sampler-profile"}:
+        part = "the sampler's" if mode == "sampler-profile" else "a forward pass's"
+        return (
+            f"weights {gib(held.likely)} + {part} peak {over.activation.shown()} + "
+            f"{gib(over.not_torch.likely)} outside torch, {_left(margin.left)} of "
+            f"{gib(found.total.likely)}"
+        )
+    if mode == "blocks":
+        return (
+            f"{gib(found.requested.likely)} - weights {gib(held.likely)} - activation "
+            f"{gib(over.activation.likely)} - {gib(over.not_torch.likely)} outside torch - graphs "
+            f"{gib(over.estimate.likely)} = {found.available.shown()} for the KV cache"
+        )
+    needed = found.available.likely - margin.left.likely
+    return f"{gib(needed)} needed, {found.available.shown()} available"
+
+
+def _found_free(found: Memory, cards: tuple[Card, ...], margin: Margin) -> str:
+    holders = dict.fromkeys(holder for card in cards for holder in card.holders)
+    who = f"; {'; '.join(holders)}" if holders else ""
+    free = found.requested.likely + margin.left.likely
+    return f"{gib(found.requested.likely)} wanted, {gib(free)} free at the start{who}"
+
+
+def _found_states(found: Memory) -> str:
+    if isinstance(found.kv, Unknown):
+        return found.kv.unknown
+    blocks = [found.kv.blocks(max(0, end)) for end in (found.available.low, found.available.high)]
+    return (
+        f"{found.resolved.max_num_seqs} sequences need a state each, and the pool has "
+        f"{found.kv.blocks(max(0, found.available.likely))} blocks ({blocks[0]} to {blocks[1]})"
+    )
+
+
+def _found_late(found: Memory, margin: Margin) -> str:
+    over = found.overhead
+    if margin.mode == "graphs":
+        return f"CUDA graphs of {over.graphs.shown()}, {_left(margin.left)} after them"
+    return (
+        f"the warm-up of {found.resolved.max_num_seqs} sequences takes {over.warmup.shown()}, "
+        f"{_left(margin.left)} after it"
+    )
+
+
+def _left(left: Span) -> str:
+    if left.likely < 0:
+        return f"{gib(-left.likely)} too much"
+    return f"{left.shown()} left"
+
+
+def _why(margin: Margin) -> str:
+    if margin.left.high < 0:
+        return _ENDS[margin.mode]
+    if margin.left.likely < 0:
+        return f"probably {_ENDS[margin.mode]}"
+    if margin.left.low < 0:
+        return f"tight: at the worst end of the range {_ENDS[margin.mode]}"
+    return "tight but possible: starts with the same flags differ by up to 1 GiB"
+
+
+_ENDS: dict[Mode, str] = {
+    "free": "the engine refuses: 'Free memory on device … is less than desired'",
+    "weights": "loading runs out of memory",
+    "profile": "the profile run runs out of memory",
+    "sampler-profile": "the profile run ends with 'out of memory … warming up sampler'",
+    "blocks": "the engine refuses: 'No available memory for the cache blocks'",
+    "context": "the engine refuses: 'To serve at least one request with the model's max seq len'",
+    "states": "the engine refuses: 'max_num_seqs … exceeds available Mamba cache blocks'",
+    "graphs": "capturing CUDA graphs runs out of memory",
+    "warmup": "the sampler's warm-up runs out of memory, after minutes of loading",
+}
+
+
+def _by_sampler(
+    architecture: Architecture,
+    found: Memory,
+    cards: tuple[Card, ...],
+    measured: Measured | None,
+) -> tuple[Verdict, ...]:
+    """Where fewer sequences alone would resolve it: the sampler's peak is the cause."""
+    seqs = _enough_with(architecture, found, cards, measured)
+    if seqs is None:
+        return ()
+    peak = found.overhead.sampler
+    return (
+        Verdict(
+            rule="sampler",
+            certain=False,
+            fails=False,
+            wanted=f"max_num_seqs {found.resolved.max_num_seqs}",
+            found=f"the sampler's warm-up of {found.resolved.max_num_seqs} sequences takes "
+            f"{peak.shown()} of the budget",
+            why="with fewer sequences the same start works",
+            next_step=f"set --max-num-seqs {seqs}",
+            choices=(f"--max-num-seqs {seqs}",),
+        ),
+    )
+
+
+def _enough_with(
+    architecture: Architecture,
+    found: Memory,
+    cards: tuple[Card, ...],
+    measured: Measured | None,
+) -> int | None:
+    """The most sequences with which the start probably works; None where none does."""
+    for seqs in FEWER_SEQUENCES:
+        if seqs >= found.resolved.max_num_seqs:
+            continue
+        other = memory(
+            architecture,
+            found.resolved.model_copy(update={"max_num_seqs": seqs}),
+            cards,
+            measured,
+            found.weights,
+        )
+        if not isinstance(other, Unknown) and all(m.left.likely >= 0 for m in other.margins):
+            return seqs
+    return None
+
+
+def _choices(
+    architecture: Architecture,
+    found: Memory,
+    cards: tuple[Card, ...],
+    mode: Mode,
+    measured: Measured | None,
+) -> tuple[str, ...]:
+    """Flags that resolve it, each by itself."""
+    start = found.resolved.start
+    choices: list[str] = []
+    if mode == "free":
+        share = found.margin("free")
+        free = found.requested.low + (share.low if share else 0)
+        fits = int(100 * free / found.total.likely) / 100
+        holders = dict.fromkeys(holder for card in cards for holder in card.holders)
+        choices += [f"stop {holder.split(' holds ')[0]} first" for holder in holders]
+        choices += [f"--gpu-memory-utilization {fits:.2f}"] if fits > 0 else []
+        return tuple(choices)
+    if mode in {"sampler-profile", "warmup", "blocks", "context", "states", "graphs"}:
+        seqs = _enough_with(architecture, found, cards, measured)
+        choices += [f"--max-num-seqs {seqs}"] if seqs is not None else []
+    if mode == "context":
+        shorter = _shorter(found)
+        choices += [f"--max-model-len {shorter}"] if shorter else []
+        if start.kv_cache_dtype == "auto" and not _is_small(found):
+            choices.append("--kv-cache-dtype fp8")
+        if architecture.mla is not None and start.dcp == 1 and start.tp > 1:
+            choices.append(f"--decode-context-parallel-size {start.tp}")
+    if mode in {"graphs", "warmup"} and found.resolved.utilisation > 0.5:  # noqa: PLR2004
+        choices.append(f"--gpu-memory-utilization {found.resolved.utilisation - 0.05:.2f}")
+    if mode == "graphs":
+        choices.append("--compilation-config.cudagraph_mode=PIECEWISE")
+    if mode in {"weights", "profile", "sampler-profile", "blocks", "context"}:
+        larger = [
+            tp for tp in legal_sizes(architecture, start, found.resolved.engine) if tp > start.tp
+        ]
+        choices += [f"TP={min(larger)}"] if larger else []
+    return tuple(choices)
+
+
+def _shorter(found: Memory) -> int:
+    """A length that fits where the wished one does not: surely where it is only tight."""
+    wished = found.resolved.max_model_len
+    if not isinstance(found.longest, Span) or isinstance(wished, Unknown):
+        return 0
+    likely, low = found.longest.likely, found.longest.low
+    return likely if likely < wished else low if low < wished else 0
+
+
+def _is_small(found: Memory) -> bool:
+    return found.resolved.start.kv_cache_dtype.startswith("fp8")

@@ -1,0 +1,126 @@
+"""Flags against the help text of the installed engine."""
+
+from __future__ import annotations
+
+import re
+
+from pydantic import Field
+
+from inventory.base import Unknown
+from inventory.fit.answer.verdict import Verdict
+from inventory.fit.value import Value
+
+_FLAG = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
+_CHOICES = re.compile(r"(--[a-z][\w-]*)[ =]+\{([^{}]{1,20000})\}")
+_LEAST_FLAGS = 20
+"""A help text of the engine has hundreds of flags; fewer are an error message."""
+
+
+class Help(Value):
+    """What the installed engine's ``vllm serve --help=all`` tells."""
+
+    flags: frozenset[str] = Field(description="every flag, with its dashes")
+    choices: dict[str, tuple[str, ...]] = Field(description="allowed values, where listed")
+
+
+def read_help(text: str) -> Help | Unknown:
+    """The flags of a help or usage text.
+
+    + text: standard output (or the usage on standard error) of the engine's own ``--help=all``
+
+    >>> read_help("Traceback (most recent call last)").unknown
+    'no help text: 0 flags in it'
+    """
+    # argparse breaks long words over lines; a break inside braces is not a space.
+    flat = re.sub(r"\s+", " ", text)
+    flags = frozenset(found.group(1) for found in _FLAG.finditer(flat))
+    if len(flags) < _LEAST_FLAGS:
+        return Unknown(unknown=f"no help text: {len(flags)} flags in it")
+    choices = {
+        found.group(1): tuple(word.strip() for word in found.group(2).split(",") if word.strip())
+        for found in _CHOICES.finditer(flat)
+    }
+    return Help(flags=flags, choices=choices)
+
+
+def words_of(arguments: tuple[str, ...]) -> tuple[tuple[str, str | None], ...]:
+    """Flags and their values of a command line.
+
+    + arguments: words, as they stand in the unit
+
+    >>> words_of(("--max_num_seqs=64", "-tp", "4", "--enforce-eager"))
+    (('--max-num-seqs', '64'), ('-tp', '4'), ('--enforce-eager', None))
+    """
+    found: list[tuple[str, str | None]] = []
+    for word in arguments:
+        if re.match(r"--?[A-Za-z]", word):
+            name, equals, value = word.partition("=")
+            # The engine reads an underscore in a flag as a dash.
+            name = name.replace("_", "-") if name.startswith("--") else name
+            found.append((name, value if equals else None))
+        elif found and found[-1][1] is None:
+            found[-1] = (found[-1][0], word)
+    return tuple(found)
+
+
+def flag_verdicts(arguments: tuple[str, ...], engine: Help, version: str) -> tuple[Verdict, ...]:
+    """Flags that the installed engine does not know, and values that it does not allow.
+
+    + arguments: words of the command line after the model
+    + engine: from :func:`read_help`
+    + version: of the engine, for the message
+    """
+    verdicts: list[Verdict] = []
+    words = words_of(arguments)
+    plugged = any(name.endswith("-parser-plugin") for name, _value in words)
+    for name, value in words:
+        # Dotted forms (--compilation-config.cudagraph_mode) belong to the flag before the dot.
+        plain = name.split(".", 1)[0]
+        if not plain.startswith("--") and plain not in engine.flags:
+            # A usage text lists one spelling a flag: a short one may exist all the same.
+            continue
+        if plain not in engine.flags and not _abbreviates(plain, engine):
+            near = _near(plain, engine.flags)
+            verdicts.append(
+                Verdict(
+                    rule="flag",
+                    certain=True,
+                    wanted=f"the flag {name}",
+                    found=f"{name} is not among the {len(engine.flags)} flags of vLLM {version}",
+                    why="the engine ends at once with 'unrecognized arguments'",
+                    next_step=f"did you mean {', '.join(near)}?" if near else "leave it out",
+                    choices=near,
+                )
+            )
+            continue
+        allowed = engine.choices.get(plain, ())
+        if allowed and value is not None and value not in allowed:
+            near = _near(value, frozenset(allowed))
+            verdicts.append(
+                Verdict(
+                    rule=_rule_of(plain),
+                    certain=not (plugged and plain.endswith("-parser")),
+                    wanted=f"{plain} {value}",
+                    found=f"{value} is not among its values in vLLM {version}",
+                    why="the engine refuses it at the start",
+                    next_step=f"choose one of {', '.join(near or allowed[:12])}",
+                    choices=near or allowed[:12],
+                )
+            )
+    return tuple(verdicts)
+
+
+def _rule_of(flag: str) -> str:
+    return "parser" if flag.endswith("-parser") else "flag-value"
+
+
+def _abbreviates(name: str, engine: Help) -> bool:
+    """argparse takes an unambiguous beginning of a flag."""
+    return name.startswith("--") and sum(flag.startswith(name) for flag in engine.flags) == 1
+
+
+def _near(word: str, among: frozenset[str]) -> tuple[str, ...]:
+    # Imported here: only a mistake needs it, and every start of the program would pay.
+    from difflib import get_close_matches  # noqa: PLC0415
+
+    return tuple(get_close_matches(word, sorted(among), n=3, cutoff=0.7))

@@ -1,0 +1,233 @@
+"""The KV cache: how many bytes a block takes, how many tokens fit, how much one request needs.
+
+The engine puts layers of one kind into groups of equal size; all groups draw blocks of the same
+bytes from one pool (vLLM 0.32.0 v1/core/kv_cache_utils.py:1362-1502 and
+v1/kv_cache_interface.py:546-1094).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Literal
+
+from pydantic import Field
+
+from inventory.base import Unknown
+from inventory.fit.memory.kv_bytes import state_bytes, token_bytes
+from inventory.fit.model.architecture import Architecture
+from inventory.fit.start.start import Start
+from inventory.fit.start.version import Release
+from inventory.fit.value import Value
+from inventory.units import ceil_div, round_up
+
+GroupKind = Literal["full", "sliding", "chunked", "linear"]
+
+DEFAULT_BLOCK = 16
+"""Tokens of a block (config/cache.py, DEFAULT_BLOCK_SIZE)."""
+PADDED_GROUPS_FROM: tuple[tuple[Release, float], ...] = (((0, 30, 0), 1.5), ((0, 0, 0), 1.25))
+"""Below this ratio of layer counts the smaller kind is padded instead of the larger one split."""
+HYBRID_SINCE: Release = (0, 10, 0)
+"""Since when window layers keep only their window: before, every layer kept everything."""
+CHUNKED_HYBRID_SINCE: Release = (0, 13, 0)
+"""The same for chunked layers: off by default from vllm-project/vllm#21761 to #29627."""
+STATE_COPIES_SINCE: Release = (0, 21, 0)
+"""Since when prefix caching keeps two states a request instead of one: q27-5090 (0.26) prints
+1.16 where one would give 1.19; gb10-q38-768k without prefix caching prints 1.04, as one does."""
+NULL_BLOCK_SINCE: Release = (0, 32, 0)
+"""Since when the check leaves out the one block that is held back (kv_cache_utils.py:1126)."""
+TOKENS_BY_CONCURRENCY_SINCE: Release = (0, 21, 0)
+"""Since when the printed token count is concurrency times length (kv_cache_utils.py:2300)."""
+
+
+class KvGroup(Value):
+    """Layers that share a block table."""
+
+    kind: GroupKind
+    layers: int
+    block_tokens: int
+    reach: int | None = Field(default=None, description="tokens of the window or chunk")
+
+
+class KvLayout(Value):
+    """How the cache of one rank is laid out."""
+
+    groups: tuple[KvGroup, ...]
+    block_bytes: int = Field(description="of one block of the pool, over all layers of a group")
+    dcp: int = 1
+    batched_tokens: int = Field(description="max_num_batched_tokens: what a window holds besides")
+    states: int = Field(default=1, description="state blocks of a running request")
+    null_block: bool = Field(default=False, description="one block is held back (0.32)")
+    by_concurrency: bool = Field(default=False, description="prints tokens as concurrency x length")
+
+    @property
+    def is_uniform(self) -> bool:
+        """Whether all layers keep every token: then bytes per token are a plain number."""
+        return len(self.groups) == 1 and self.groups[0].kind == "full"
+
+    @property
+    def bytes_per_token(self) -> int:
+        """Bytes a token takes on a rank when nothing is dropped; of groups, their mean."""
+        group = self.groups[0]
+        return self.block_bytes // group.block_tokens // self.dcp
+
+    def blocks(self, memory: int) -> int:
+        """Blocks that fit into some bytes."""
+        return max(0, memory // self.block_bytes)
+
+    def blocks_per_request(self, length: int) -> int:
+        """Blocks that one request of full length holds.
+
+        + length: tokens
+        """
+        return sum(self._held(group, length) for group in self.groups)
+
+    def needed(self, length: int) -> int:
+        """Bytes that must be there for one request of full length."""
+        return self.blocks_per_request(length) * self.block_bytes
+
+    def concurrency(self, memory: int, length: int) -> float:
+        """Requests of full length at once."""
+        return self.blocks(memory) / self.blocks_per_request(length)
+
+    def tokens(self, memory: int, length: int) -> int:
+        """Tokens as the engine prints them.
+
+        + memory: bytes of the cache
+        + length: max_model_len, on which the print depends in newer engines
+        """
+        if self.by_concurrency and not self.is_uniform:
+            return int(self.concurrency(memory, length) * length)
+        per_group = self.blocks(memory) // len(self.groups)
+        return per_group * self.groups[0].block_tokens * self.dcp
+
+    def longest(self, memory: int, most: int) -> int:
+        """The longest request that fits; 0 where not even one token does.
+
+        + memory: bytes of the cache
+        + most: tokens beyond which nothing is asked
+        """
+        held_back = self.block_bytes if self.null_block else 0
+        if self.needed(1) > memory - held_back:
+            return 0
+        low, high = 1, most
+        while low < high:
+            middle = (low + high + 1) // 2
+            if self.needed(middle) <= memory - held_back:
+                low = middle
+            else:
+                high = middle - 1
+        return low
+
+    def _held(self, group: KvGroup, length: int) -> int:
+        if group.kind == "linear":
+            return self.states
+        if group.kind == "full" or group.reach is None:
+            return ceil_div(ceil_div(length, self.dcp), group.block_tokens)
+        if group.kind == "chunked":
+            return ceil_div(min(group.reach + self.batched_tokens, length), group.block_tokens)
+        held = min(group.reach - 1 + self.batched_tokens, length)
+        return ceil_div(held, group.block_tokens) + 1
+
+
+def kv_layout(
+    architecture: Architecture, start: Start, engine: Release | Unknown, batched_tokens: int
+) -> KvLayout | Unknown:
+    """The layout of the cache on the rank with most layers.
+
+    + engine: the version, whose rules apply; unknown: the newest
+    + batched_tokens: max_num_batched_tokens as resolved
+    """
+    version = (0, 32, 0) if isinstance(engine, Unknown) else engine
+    if architecture.compressed_kv:
+        return Unknown(unknown="config.json does not describe this model's compressed cache")
+    kinds = _kinds(architecture, start, version)
+    if isinstance(kinds, Unknown):
+        return kinds
+    full = token_bytes(architecture, start, "full")
+    window = token_bytes(architecture, start, "sliding")
+    state = state_bytes(architecture.state, start)
+    counts = Counter(kinds)
+    sizes: dict[GroupKind, int | Unknown] = {
+        "full": full,
+        "sliding": window,
+        "chunked": window,
+        "linear": state,
+    }
+    token: dict[GroupKind, int] = {}
+    for kind in counts:
+        size = sizes[kind]
+        if isinstance(size, Unknown):
+            return size
+        token[kind] = size
+    block = start.block_size or DEFAULT_BLOCK
+    attention = max((size for kind, size in token.items() if kind != "linear"), default=0)
+    page = attention * block
+    if counts["linear"] and attention:
+        # The block grows until a page of attention holds one state (platforms/interface.py).
+        block = max(block, round_up(ceil_div(token["linear"], attention), DEFAULT_BLOCK))
+        page = attention * block
+    elif counts["linear"]:
+        page = token["linear"]
+    layers = counts.total()
+    if len(counts) > 1:
+        layers = _group_size(list(counts.values()), version)
+    groups = _groups(architecture, counts, token, page, block, layers)
+    if isinstance(groups, Unknown):
+        return groups
+    return KvLayout(
+        groups=groups,
+        # A pipeline stage has its share of every group's layers.
+        block_bytes=page * ceil_div(layers, start.pp),
+        dcp=start.dcp,
+        batched_tokens=batched_tokens,
+        states=(2 if start.prefix_caching and version >= STATE_COPIES_SINCE else 1)
+        + start.draft_tokens,
+        null_block=version >= NULL_BLOCK_SINCE,
+        by_concurrency=version >= TOKENS_BY_CONCURRENCY_SINCE,
+    )
+
+
+def _groups(
+    architecture: Architecture,
+    counts: Counter[GroupKind],
+    token: dict[GroupKind, int],
+    page: int,
+    block: int,
+    layers: int,
+) -> tuple[KvGroup, ...] | Unknown:
+    """The block tables: as many of a kind as its layers fill groups of one size."""
+    groups: list[KvGroup] = []
+    for kind, count in counts.items():
+        own = block
+        if kind != "linear" and page % (token[kind] * block) == 0:
+            own = page // token[kind]
+        reach = {"sliding": architecture.window, "chunked": architecture.chunk}.get(kind)
+        if isinstance(reach, Unknown):
+            return reach
+        group = KvGroup(kind=kind, layers=layers, block_tokens=own, reach=reach)
+        groups += [group] * ceil_div(count, layers)
+    # Full layers first: the engine's token count follows the first group.
+    return tuple(sorted(groups, key=lambda group: group.kind != "full"))
+
+
+def _kinds(architecture: Architecture, start: Start, version: Release) -> list[GroupKind] | Unknown:
+    """Kinds of the layers that keep a cache."""
+    if isinstance(architecture.layers, Unknown):
+        return architecture.layers
+    hybrid = start.hybrid_kv and version >= HYBRID_SINCE and start.runner != "V0"
+    whole = {"sliding"} if not hybrid else set()
+    if not hybrid or version < CHUNKED_HYBRID_SINCE:
+        whole.add("chunked")
+    own = architecture.kinds[: len(architecture.kinds) - architecture.kv_shared_layers]
+    kinds: list[GroupKind] = ["full" if kind in whole else kind for kind in own if kind != "none"]
+    if start.draft:
+        kinds += ["full"] * architecture.draft_layers
+    if not kinds:
+        return Unknown(unknown="no layer keeps a cache")
+    return kinds
+
+
+def _group_size(counts: list[int], version: Release) -> int:
+    smallest, largest = min(counts), max(counts)
+    ratio = next(ratio for since, ratio in PADDED_GROUPS_FROM if version >= since)
+    return largest if largest < smallest * ratio else smallest

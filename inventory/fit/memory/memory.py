@@ -1,0 +1,238 @@
+"""The memory of one start: budget, KV cache, what fits into it, and how near each failure is."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from inventory.base import Unknown
+from inventory.fit.memory import constants as c
+from inventory.fit.memory.carried import (
+    carried,
+    loaded_weights,
+    measured_overhead,
+    requested_bytes,
+)
+from inventory.fit.memory.kv import KvLayout, kv_layout
+from inventory.fit.memory.measured import Measured
+from inventory.fit.memory.overhead import Overhead
+from inventory.fit.memory.span import NOTHING, Span, exactly
+from inventory.fit.memory.weights import Weights
+from inventory.fit.model.architecture import Architecture
+from inventory.fit.start.card import Card
+from inventory.fit.start.resolve import Resolved
+from inventory.fit.start.version import NEWEST_READ, Release
+from inventory.fit.value import Value
+from inventory.units import from_gib
+
+Mode = Literal[
+    "free",
+    "weights",
+    "profile",
+    "sampler-profile",
+    "blocks",
+    "context",
+    "states",
+    "graphs",
+    "warmup",
+]
+"""The failure modes in the order in which a start meets them: less free than wanted; weights do
+not fit; the profile run does not (forward pass, or the sampler in it); nothing left for the KV
+cache; less than one full request; fewer states of linear attention than sequences; CUDA graphs;
+the sampler's warm-up."""
+
+STATES_SINCE: Release = (0, 19, 0)
+"""Since when the engine refuses more sequences than the pool has blocks, where each sequence needs
+one for its state and CUDA graphs are captured (vllm-project/vllm#38270)."""
+
+
+class Margin(Value):
+    """How much is left before a failure mode; negative is the failure."""
+
+    mode: Mode
+    left: Span = Field(description="bytes")
+
+
+class Memory(Value):
+    """The memory of the fullest rank, in bytes."""
+
+    resolved: Resolved
+    total: Span = Field(description="of the card, as the engine sees it")
+    requested: Span = Field(description="total x utilisation")
+    weights: Weights
+    overhead: Overhead
+    available: Span = Field(description="for the KV cache; negative where nothing is left")
+    kv: KvLayout | Unknown
+    tokens: Span | Unknown = Field(description="that the KV cache holds, as the engine prints it")
+    concurrency: float | Unknown = Field(description="requests of full length at once, likely")
+    longest: Span | Unknown = Field(description="largest max_model_len, in tokens")
+    margins: tuple[Margin, ...] = Field(description="in the order in which a start meets them")
+    measured: bool = Field(default=False, description="numbers of this box were used")
+
+    def margin(self, mode: Mode) -> Span | None:
+        """What is left before one failure mode; None where it cannot occur."""
+        return next((m.left for m in self.margins if m.mode == mode), None)
+
+
+def memory(
+    architecture: Architecture,
+    resolved: Resolved,
+    cards: tuple[Card, ...],
+    measured: Measured | None = None,
+    load: Weights | None = None,
+) -> Memory | Unknown:
+    """The memory of one start.
+
+    + architecture: of the model
+    + resolved: the start with the engine's defaults filled in
+    + cards: the GPUs it runs on; the one with least memory decides
+    + measured: numbers that this box has printed
+    + load: the weights, where they were computed before
+    """
+    if not cards:
+        return Unknown(unknown="no GPU was given")
+    known = measured or Measured()
+    total = min((card.total for card in cards), key=lambda span: span.likely)
+    total = exactly(known.total) if known.total else total
+    held = load or loaded_weights(architecture, resolved, known)
+    if isinstance(held, Unknown):
+        return held
+    over = measured_overhead(architecture, resolved, cards, known)
+    requested = requested_bytes(total, resolved)
+    layout = kv_layout(
+        architecture, resolved.start, resolved.engine, resolved.max_num_batched_tokens
+    )
+    available = requested - held.per_rank - over.charged - _rank_spread(resolved, cards)
+    if resolved.start.kv_cache_memory:
+        available = exactly(resolved.start.kv_cache_memory)
+    elif known.available_kv is not None:
+        available = carried(architecture, resolved, cards, known, total, held, over, layout)
+    length = resolved.max_model_len
+    concurrency: float | Unknown
+    if isinstance(layout, Unknown):
+        concurrency = layout
+    elif isinstance(length, Unknown):
+        concurrency = length
+    else:
+        concurrency = round(layout.concurrency(max(0, available.likely), length), 2)
+    free = _free(cards, over, known)
+    return Memory(
+        resolved=resolved,
+        total=total,
+        requested=requested,
+        weights=held,
+        overhead=over,
+        available=available,
+        kv=layout,
+        tokens=_tokens(layout, available, length),
+        concurrency=concurrency,
+        longest=_longest(layout, available, architecture.context, length),
+        margins=_margins(resolved, layout, free, requested, held, over, available),
+        measured=measured is not None,
+    )
+
+
+def _margins(
+    resolved: Resolved,
+    layout: KvLayout | Unknown,
+    free: Span,
+    requested: Span,
+    held: Weights,
+    over: Overhead,
+    available: Span,
+) -> tuple[Margin, ...]:
+    """All that can be computed."""
+    given = resolved.start.kv_cache_memory is not None
+    loaded = free - held.per_rank - over.not_torch
+    by_sampler = over.sampler.likely > over.forward.likely
+    found: list[Margin] = []
+    if not given:
+        found.append(Margin(mode="free", left=free - requested))
+    found.append(Margin(mode="weights", left=free - held.per_rank))
+    found.append(
+        Margin(mode="sampler-profile" if by_sampler else "profile", left=loaded - over.activation)
+    )
+    if not given:
+        found.append(Margin(mode="blocks", left=available - exactly(1)))
+    length = resolved.max_model_len
+    if not isinstance(layout, Unknown) and not isinstance(length, Unknown):
+        needed = layout.needed(length) + (layout.block_bytes if layout.null_block else 0)
+        found.append(Margin(mode="context", left=available - exactly(needed)))
+    if not isinstance(layout, Unknown) and _needs_states(layout, resolved):
+        states = resolved.max_num_seqs * layout.block_bytes
+        found.append(Margin(mode="states", left=available - exactly(states)))
+    if given:
+        left = loaded - available - over.graphs
+    else:
+        # The cache takes what the budget has; so free are the share outside the budget, and what
+        # the budget was charged with and does not hold any more.
+        left = free - requested + over.activation + over.estimate - over.graphs
+    found.append(Margin(mode="graphs", left=left))
+    found.append(Margin(mode="warmup", left=left - over.warmup - over.reserve))
+    return tuple(found)
+
+
+def _needs_states(layout: KvLayout, resolved: Resolved) -> bool:
+    """Whether every sequence must have a block of the pool for itself."""
+    version = NEWEST_READ if isinstance(resolved.engine, Unknown) else resolved.engine
+    linear = any(group.kind == "linear" for group in layout.groups)
+    return linear and version >= STATES_SINCE and not resolved.start.enforce_eager
+
+
+def _free(cards: tuple[Card, ...], over: Overhead, known: Measured) -> Span:
+    """What the engine finds free at the start, on the fullest card."""
+    if known.free_at_init is not None:
+        return exactly(known.free_at_init)
+    return min((_free_at_init(card, over) for card in cards), key=lambda span: span.likely)
+
+
+def _rank_spread(resolved: Resolved, cards: tuple[Card, ...]) -> Span:
+    """What the fullest rank has less than the nominal one."""
+    if len(cards) == 1 or resolved.start.gpus == 1:
+        return NOTHING
+    guess = c.RANK_SPREAD_HOSTS if cards[0].unified else c.RANK_SPREAD
+    return Span(low=from_gib(guess.low), likely=from_gib(guess.likely), high=from_gib(guess.high))
+
+
+def _free_at_init(card: Card, over: Overhead) -> Span:
+    """What the engine finds free: all of an idle card less context and NCCL."""
+    free = card.total
+    if isinstance(card.free, int):
+        unseen = card.nvml_total - card.total.likely if isinstance(card.nvml_total, int) else 0
+        known = min(card.total.likely, max(0, card.free - max(0, unseen)))
+        # NVML counts a reserve as used that the engine's total leaves out as well.
+        free = Span(low=known, likely=known, high=min(card.total.high, max(known, card.free)))
+    return free - over.used_before
+
+
+def _tokens(layout: KvLayout | Unknown, available: Span, length: int | Unknown) -> Span | Unknown:
+    if isinstance(layout, Unknown):
+        return layout
+    if isinstance(length, Unknown):
+        if not layout.is_uniform:
+            return length
+        length = 1
+    return Span(
+        low=layout.tokens(max(0, available.low), length),
+        likely=layout.tokens(max(0, available.likely), length),
+        high=layout.tokens(max(0, available.high), length),
+    )
+
+
+def _longest(
+    layout: KvLayout | Unknown,
+    available: Span,
+    context: int | Unknown,
+    length: int | Unknown,
+) -> Span | Unknown:
+    if isinstance(layout, Unknown):
+        return layout
+    limit = context if not isinstance(context, Unknown) else length
+    if isinstance(limit, Unknown):
+        return limit
+    return Span(
+        low=layout.longest(max(0, available.low), limit),
+        likely=layout.longest(max(0, available.likely), limit),
+        high=layout.longest(max(0, available.high), limit),
+    )

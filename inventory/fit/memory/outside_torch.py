@@ -1,0 +1,85 @@
+"""What CUDA, NCCL and the all-reduce hold: inside the budget, and before it is taken."""
+
+from __future__ import annotations
+
+from inventory.fit.memory import constants as c
+from inventory.fit.memory.span import Span
+from inventory.fit.model.architecture import Architecture
+from inventory.fit.start.card import Card
+from inventory.fit.start.resolve import Resolved
+from inventory.fit.start.version import Release
+from inventory.units import from_gib
+
+_LATER: Release = (0, 21, 0)
+_CONTEXT_GREW: Release = (0, 18, 0)
+_BLACKWELL_DESKTOP = 12.0
+_GRAPHICS = (8.6, 8.9)
+
+
+def not_torch(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> Span:
+    """What a rank holds outside torch\'s allocator, inside the budget."""
+    if cards and cards[0].unified:
+        return guessed(c.NOT_TORCH_UNIFIED)
+    if resolved.start.tp == 1:
+        return guessed(_not_torch_single(resolved, cards, version))
+    return guessed(_not_torch_several(resolved, cards, version))
+
+
+def _not_torch_single(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> c.Guess:
+    if resolved.start.pp > 1:
+        return c.NOT_TORCH_STAGE
+    if version < _CONTEXT_GREW and _is_graphics_card(cards):
+        return c.NOT_TORCH_SINGLE_GRAPHICS
+    return _since(c.NOT_TORCH_SINGLE, version)
+
+
+def _not_torch_several(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> c.Guess:
+    if resolved.link == "nvlink":
+        return _since(c.NOT_TORCH_NVLINK, version)
+    if resolved.link == "pcie" and version < _LATER and _is_desktop_blackwell(cards):
+        return c.NOT_TORCH_PCIE_BLACKWELL
+    if resolved.link == "pcie":
+        return _since(c.NOT_TORCH_PCIE, version)
+    nvlink, pcie = _since(c.NOT_TORCH_NVLINK, version), _since(c.NOT_TORCH_PCIE, version)
+    return c.Guess(
+        min(nvlink.low, pcie.low),
+        (nvlink.likely + pcie.likely) / 2,
+        max(nvlink.high, pcie.high),
+    )
+
+
+def _capability(cards: tuple[Card, ...]) -> float:
+    """Compute capability; 0 where it is not known."""
+    said = cards[0].capability if cards else ""
+    try:
+        return float(said) if isinstance(said, str) else 0.0
+    except ValueError:
+        return 0.0
+
+
+def _is_desktop_blackwell(cards: tuple[Card, ...]) -> bool:
+    return _capability(cards) >= _BLACKWELL_DESKTOP
+
+
+def _is_graphics_card(cards: tuple[Card, ...]) -> bool:
+    return _capability(cards) in _GRAPHICS
+
+
+def used_before(architecture: Architecture, resolved: Resolved, cards: tuple[Card, ...]) -> Span:
+    """What is in use on a card before the budget is taken."""
+    if cards and cards[0].unified:
+        return guessed(c.USED_BEFORE_UNIFIED)
+    if resolved.start.tp * resolved.start.pp == 1:
+        return guessed(c.USED_BEFORE_SINGLE)
+    if resolved.link == "pcie":
+        return guessed(c.USED_BEFORE_PCIE)
+    return guessed(c.USED_BEFORE_NVLINK_EXPERTS if architecture.experts else c.USED_BEFORE_NVLINK)
+
+
+def _since(table: tuple[tuple[Release, c.Guess], ...], version: Release) -> c.Guess:
+    return next(guess for since, guess in table if version >= since)
+
+
+def guessed(guess: c.Guess) -> Span:
+    """A constant in GiB as an amount of bytes."""
+    return Span(low=from_gib(guess.low), likely=from_gib(guess.likely), high=from_gib(guess.high))

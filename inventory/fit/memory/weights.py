@@ -1,0 +1,266 @@
+"""Bytes of weights on each rank under tensor, pipeline and expert parallelism.
+
+Three sources, the best that there is: safetensors headers (exact), the size of the weight files
+(the total is exact, its split follows the architecture), the architecture alone.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from inventory.base import Unknown
+from inventory.fit.memory.matrices import Matrices, Piece, absorbed, rotary
+from inventory.fit.memory.span import Span
+from inventory.fit.model.architecture import Architecture
+from inventory.fit.start.start import Start
+from inventory.fit.value import Value
+from inventory.units import ceil_div
+
+Source = Literal["headers", "files", "architecture", "measured"]
+
+_FILES_SPREAD = 0.01
+"""How far the split may be off where only the total of the files is known."""
+_DRAFT_THERE = 0.9
+"""Share of the draft layers' bytes that the files must have to spare for them to be there."""
+_UNSPLIT_SPREAD = 0.05
+"""The same, where not even the architecture is known."""
+_HALF_PRECISION = 2
+
+
+class Part(Value):
+    """One kind of weights."""
+
+    name: str
+    total: int = Field(description="bytes in the whole model")
+    per_rank: int = Field(description="bytes on the fullest rank")
+    replicated: bool = Field(default=False, description="whole on every rank")
+
+
+class Weights(Value):
+    """The weights on the fullest rank."""
+
+    per_rank: Span = Field(description="bytes")
+    source: Source
+    parts: tuple[Part, ...] = ()
+    remark: str = Field(default="", description="what the range is about")
+
+
+def weights(architecture: Architecture, start: Start) -> Weights | Unknown:
+    """What the fullest rank holds.
+
+    + architecture: of the model
+    + start: the parallel sizes and the type in which it is loaded
+    """
+    found = _weights(architecture, start)
+    if isinstance(found, Unknown) or not start.cpu_offload:
+        return found
+    on_card = found.per_rank
+    return found.model_copy(
+        update={
+            "per_rank": Span(
+                low=max(0, on_card.low - start.cpu_offload),
+                likely=max(0, on_card.likely - start.cpu_offload),
+                high=max(0, on_card.high - start.cpu_offload),
+            )
+        }
+    )
+
+
+def _weights(architecture: Architecture, start: Start) -> Weights | Unknown:
+    converts = start.element_bytes != _HALF_PRECISION or (
+        start.quantization is not None and architecture.quantisation is None
+    )
+    if architecture.tensors is not None and not converts:
+        return _from_headers(architecture, start)
+    size: int | Unknown = Unknown(unknown="no file listing was given")
+    if converts:
+        size = Unknown(unknown="the weights are converted when loaded")
+    elif architecture.checkpoint is not None:
+        size = architecture.checkpoint.size
+    stages = _stages(architecture, start)
+    if isinstance(stages, Unknown):
+        if isinstance(size, Unknown):
+            return Unknown(unknown=f"{stages.unknown}; {size.unknown}")
+        share = size // (start.tp * start.pp)
+        return Weights(
+            per_rank=Span(low=share, likely=share, high=round(share * (1 + _UNSPLIT_SPREAD))),
+            source="files",
+            remark=f"split evenly, because {stages.unknown}",
+        )
+    fullest = max(stages, key=lambda stage: _sum(stage).likely)
+    computed = _sum(fullest)
+    parts = _parts(fullest, stages)
+    if isinstance(size, Unknown):
+        return Weights(
+            per_rank=computed,
+            source="architecture",
+            parts=parts,
+            remark="" if computed.is_exact else _why_wide(architecture),
+        )
+    whole = [piece for stage in stages for piece in stage if piece.stored]
+    draft = _unused_draft(architecture, start)
+    # Some configurations name draft layers that the files do not hold (MiniMax-M2).
+    if size < sum(piece.low for piece in whole) + _DRAFT_THERE * draft:
+        draft = 0
+    return Weights(
+        per_rank=_scaled(computed, whole, size - draft, start),
+        source="files",
+        parts=parts,
+        remark="the total is that of the files; its split follows the architecture",
+    )
+
+
+def _scaled(computed: Span, whole: list[Piece], loaded: int, start: Start) -> Span:
+    """The computed share, brought to the total that the files have.
+
+    + whole: everything that is stored in the files
+    + loaded: bytes of the files that are loaded
+    """
+    low = sum(piece.low for piece in whole)
+    middle = sum(piece.likely for piece in whole)
+    high = sum(piece.high for piece in whole)
+    # Between the least, the likely and the most that the architecture allows the files decide;
+    # what they have beyond that is split like any matrix.
+    if loaded < middle:
+        place = max(0.0, (loaded - low) / (middle - low)) if middle > low else 1.0
+        share = computed.low + place * (computed.likely - computed.low)
+        rest = loaded - (low + place * (middle - low))
+    else:
+        place = min(1.0, (loaded - middle) / (high - middle)) if high > middle else 0.0
+        share = computed.likely + place * (computed.high - computed.likely)
+        rest = loaded - (middle + place * (high - middle))
+    likely = round(share + rest / (start.tp * start.pp))
+    likely = max(likely, loaded // (start.tp * start.pp))
+    spread = round(likely * _FILES_SPREAD)
+    return Span(low=likely - spread, likely=likely, high=likely + spread)
+
+
+def _from_headers(architecture: Architecture, start: Start) -> Weights:
+    sums = architecture.tensors
+    assert sums is not None  # noqa: S101
+    vision_share = 1 if start.vision_data_parallel else start.tp
+    rows = (
+        ("experts", sums.experts, start.tp * start.dp if start.ep else start.tp, start.pp),
+        ("layers", sums.sharded, start.tp, start.pp),
+        ("replicated", sums.replicated, 1, start.pp),
+        ("embedding and output", sums.first_stage + sums.last_stage, start.tp, 1),
+        ("vision", 0 if start.language_model_only else sums.vision, vision_share, 1),
+        ("draft", sums.draft if start.draft else 0, start.tp, 1),
+    )
+    parts = tuple(
+        Part(
+            name=name,
+            total=total,
+            per_rank=ceil_div(ceil_div(total, share), stages),
+            replicated=share == 1,
+        )
+        for name, total, share, stages in rows
+        if total
+    )
+    loading = absorbed(architecture, start) + rotary(architecture)
+    likely = sum(part.per_rank for part in parts) + round(loading)
+    # Pipeline stages hold whole layers: the fullest has up to one more than the mean.
+    layers = architecture.layers
+    uneven = 0
+    if start.pp > 1 and not isinstance(layers, Unknown):
+        uneven = (sums.experts + sums.sharded) // start.tp // layers
+    return Weights(
+        per_rank=Span(low=likely, likely=likely, high=likely + uneven),
+        source="headers",
+        parts=parts,
+    )
+
+
+def _stages(architecture: Architecture, start: Start) -> list[list[Piece]] | Unknown:
+    """The pieces of every pipeline stage."""
+    layers, vocabulary, hidden = (
+        architecture.layers,
+        architecture.padded_vocabulary,
+        architecture.hidden,
+    )
+    for number in (layers, hidden, vocabulary):
+        if isinstance(number, Unknown):
+            return number
+    assert isinstance(layers, int) and isinstance(hidden, int)  # noqa: S101, PT018
+    assert isinstance(vocabulary, int)  # noqa: S101
+    matrices = Matrices(architecture, start)
+    matrix = float(vocabulary * hidden * start.element_bytes)
+    stages: list[list[Piece]] = []
+    first = 0
+    for stage, count in enumerate(layers_per_stage(layers, start.pp)):
+        pieces: list[Piece] = []
+        for layer in range(first, first + count):
+            found = matrices.layer(layer)
+            if isinstance(found, Unknown):
+                return found
+            pieces += found
+        first += count
+        if stage == 0:
+            pieces.append(Piece.exact("embedding", matrix, start.tp))
+            pieces += matrices.vision()
+        if stage == start.pp - 1:
+            if not architecture.tied or start.pp > 1:
+                pieces.append(Piece.exact("output", matrix, start.tp))
+            if start.draft:
+                pieces += matrices.draft()
+        loading = rotary(architecture) + absorbed(architecture, start)
+        pieces.append(Piece.exact("made by loading", loading, 1, stored=False))
+        stages.append(pieces)
+    return stages
+
+
+def layers_per_stage(layers: int, stages: int) -> list[int]:
+    """How the engine spreads layers over pipeline stages: what does not divide goes to the stages
+    before the last (vLLM 0.32.0 distributed/utils.py, get_pp_indices).
+
+    >>> layers_per_stage(61, 4)
+    [15, 15, 16, 15]
+    """
+    base, rest = divmod(layers, stages)
+    counts = [base] * stages
+    for place in range(2, rest + 2):
+        counts[-place] += 1
+    return counts
+
+
+def _unused_draft(architecture: Architecture, start: Start) -> int:
+    """Bytes of the draft layers in the files, where they are not used and so not loaded."""
+    if start.draft:
+        return 0
+    alone = start.model_copy(update={"tp": 1, "ep": False})
+    return round(sum(piece.likely for piece in Matrices(architecture, alone).draft()))
+
+
+def _sum(pieces: list[Piece]) -> Span:
+    return Span(
+        low=round(sum(piece.low / piece.share for piece in pieces)),
+        likely=round(sum(piece.likely / piece.share for piece in pieces)),
+        high=round(sum(piece.high / piece.share for piece in pieces)),
+    )
+
+
+def _parts(fullest: list[Piece], stages: list[list[Piece]]) -> tuple[Part, ...]:
+    totals: dict[str, float] = {}
+    shares: dict[str, float] = {}
+    for piece in fullest:
+        shares[piece.name] = shares.get(piece.name, 0.0) + piece.likely / piece.share
+    for stage in stages:
+        for piece in stage:
+            totals[piece.name] = totals.get(piece.name, 0.0) + piece.likely
+    whole = {piece.name for piece in fullest if piece.share == 1}
+    return tuple(
+        Part(name=name, total=round(totals[name]), per_rank=round(share), replicated=name in whole)
+        for name, share in shares.items()
+        if share
+    )
+
+
+def _why_wide(architecture: Architecture) -> str:
+    scheme = architecture.quantisation
+    if scheme is not None and isinstance(scheme.weight_bits, Unknown):
+        return scheme.weight_bits.unknown
+    if scheme is not None and isinstance(scheme.ignored, Unknown):
+        return scheme.ignored.unknown
+    return "the image encoder is estimated"

@@ -1,0 +1,162 @@
+"""Models that can be asked about without their files: configuration numbers, each with its source.
+
+Numbers only, as config.json has them. A model whose files are at hand is read from them instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from inventory.errors import DesiredStateError
+from inventory.fit.model.architecture import Architecture
+from inventory.fit.model.config import read_architecture
+
+
+class Known(NamedTuple):
+    """One model."""
+
+    config: Mapping[str, Any]
+    weight_bytes: int | None
+    shards: int
+    source: str
+
+
+_MINIMAX_M2: dict[str, Any] = {
+    "architectures": ["MiniMaxM2ForCausalLM"],
+    "model_type": "minimax_m2",
+    "auto_map": {"AutoConfig": "configuration_minimax_m2.MiniMaxM2Config"},
+    "num_hidden_layers": 62,
+    "hidden_size": 3072,
+    "num_attention_heads": 48,
+    "num_key_value_heads": 8,
+    "head_dim": 128,
+    "rotary_dim": 64,
+    "num_local_experts": 256,
+    "num_experts_per_tok": 8,
+    "intermediate_size": 1536,
+    "vocab_size": 200_064,
+    "max_position_embeddings": 196_608,
+    "tie_word_embeddings": False,
+}
+_KIMI_K25: dict[str, Any] = {
+    "architectures": ["KimiK25ForConditionalGeneration"],
+    "model_type": "kimi_k25",
+    "auto_map": {"AutoConfig": "configuration_kimi_k25.KimiK25Config"},
+    "tie_word_embeddings": False,
+    "text_config": {
+        "model_type": "kimi_k2",
+        "num_hidden_layers": 61,
+        "hidden_size": 7168,
+        "num_attention_heads": 64,
+        "num_key_value_heads": 64,
+        "kv_lora_rank": 512,
+        "q_lora_rank": 1536,
+        "qk_nope_head_dim": 128,
+        "qk_rope_head_dim": 64,
+        "v_head_dim": 128,
+        "n_routed_experts": 384,
+        "n_shared_experts": 1,
+        "num_experts_per_tok": 8,
+        "moe_intermediate_size": 2048,
+        "intermediate_size": 18_432,
+        "first_k_dense_replace": 1,
+        "vocab_size": 163_840,
+        "max_position_embeddings": 262_144,
+    },
+    "vision_config": {
+        "vt_num_attention_heads": 16,
+        "vt_num_hidden_layers": 27,
+        "vt_hidden_size": 1152,
+        "vt_intermediate_size": 4304,
+    },
+}
+
+KNOWN: dict[str, Known] = {
+    "MiniMaxAI/MiniMax-M2.5": Known(
+        {
+            **_MINIMAX_M2,
+            "quantization_config": {
+                "quant_method": "fp8",
+                "weight_block_size": [128, 128],
+                "modules_to_not_convert": ["gate", "e_score_correction_bias", "lm_head"],
+            },
+        },
+        None,
+        126,
+        "ai-dynamo/aiconfigurator@095f58a51 model_configs/MiniMaxAI--MiniMax-M2.5_config.json; "
+        "vllm-project/vllm#43605 counts 124 shards, #39610 125, the field log 126",
+    ),
+    "nvidia/MiniMax-M2.5-NVFP4": Known(
+        {
+            **_MINIMAX_M2,
+            "quantization_config": {
+                "quant_method": "modelopt",
+                "quant_algo": "NVFP4",
+                "kv_cache_scheme": {"dynamic": False, "num_bits": 8, "type": "float"},
+            },
+        },
+        None,
+        0,
+        "ai-dynamo/aiconfigurator@095f58a51 model_configs/nvidia--MiniMax-M2.5-NVFP4_config.json",
+    ),
+    "moonshotai/Kimi-K2.5": Known(
+        {
+            **_KIMI_K25,
+            "quantization_config": {
+                "quant_method": "compressed-tensors",
+                "format": "pack-quantized",
+                "config_groups": {
+                    "group_0": {
+                        "weights": {"num_bits": 4, "group_size": 32, "strategy": "group"},
+                    }
+                },
+                "ignore": [
+                    "lm_head",
+                    "re:.*self_attn.*",
+                    "re:.*shared_experts.*",
+                    "re:.*mlp\\.(gate|up|gate_up|down)_proj.*",
+                ],
+            },
+        },
+        595_145_875_865,
+        64,
+        "ai-dynamo/aiconfigurator@202f06a30 model_configs/nvidia--Kimi-K2.5-NVFP4_config.json "
+        "(carries the original's block); 64 files of 554.27 GiB by a published listing of tensors",
+    ),
+    "nvidia/Kimi-K2.5-NVFP4": Known(
+        {
+            **_KIMI_K25,
+            "quantization_config": {
+                "quant_method": "modelopt",
+                "quant_algo": "NVFP4",
+            },
+        },
+        None,
+        0,
+        "ai-dynamo/aiconfigurator@202f06a30 model_configs/nvidia--Kimi-K2.5-NVFP4_config.json; its "
+        "list of exceptions is in hf_quant_config.json and not known here: 540 GB by the field log",
+    ),
+}
+"""Repository -> what is known of it."""
+
+
+def known_architecture(name: str) -> Architecture:
+    """A known model.
+
+    + name: its repository, or the end of it: "MiniMax-M2.5"
+    + raises: DesiredStateError with the names that are known
+    """
+    exact = KNOWN.get(name)
+    ends = [one for repo, one in KNOWN.items() if repo.split("/")[1].lower() == name.lower()]
+    found = exact or (ends[0] if len(ends) == 1 else None)
+    if found is None:
+        raise DesiredStateError(
+            wanted=f"the configuration of {name!r}",
+            found=f"{len(KNOWN)} known models: {', '.join(KNOWN)}",
+            why="without config.json nothing can be said about what fits",
+            next_step="give a folder that holds the model's config.json, or one of these names",
+        )
+    files = {f"model-{i}.safetensors": 0 for i in range(1, found.shards)}
+    listing = files | {"model.safetensors": found.weight_bytes} if found.weight_bytes else None
+    return read_architecture(found.config, listing)

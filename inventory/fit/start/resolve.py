@@ -1,0 +1,127 @@
+"""What the engine fills in where a start says nothing: by version, card and model.
+
+Rules of vLLM 0.32.0 engine/arg_utils.py:2894-2985 and config/; when each came is said beside it.
+"""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from inventory.base import Unknown
+from inventory.fit.model.architecture import Architecture
+from inventory.fit.start.card import Card, LinkKind
+from inventory.fit.start.start import Runner, Sampler, Start
+from inventory.fit.start.version import NEWEST_READ, Release, release
+from inventory.fit.value import Value
+from inventory.units import GIB
+
+UTILISATION_092_SINCE: Release = (0, 20, 0)
+"""vllm-project/vllm#38284: together with the charge for estimated graphs."""
+V2_DENSE_SINCE: Release = (0, 26, 0)
+"""vllm-project/vllm#44443, merged 2026-07-02."""
+V2_ALL_SINCE: Release = (0, 29, 0)
+"""vllm-project/vllm#53183, merged at the end of 2026-08; h200-glm53f-tp8 (0.29) runs it."""
+V2_ESTIMATE_SINCE: Release = (0, 28, 0)
+"""The V2 starts of 0.26 and 0.27 were not charged (NOTES.md section 4, rule 7)."""
+V1_SINCE: Release = (0, 8, 0)
+SMALL_CARD_SEQS_SINCE: Release = (0, 8, 5)
+"""Before, every card got 1024 (n-q32int8-3090, d32-4090-083)."""
+V0_WHOLE_PROMPTS = 32_768
+LARGE_CARD, HUGE_CARD = 70 * GIB, 160 * GIB
+
+
+class Resolved(Value):
+    """A start with every setting that memory depends on."""
+
+    start: Start
+    engine: Release | Unknown
+    utilisation: float
+    max_model_len: int | Unknown
+    max_num_seqs: int
+    max_num_batched_tokens: int
+    runner: Runner
+    sampler: Sampler | None
+    charges_graphs: bool = Field(description="estimated CUDA graphs are taken from the budget")
+    link: LinkKind | Unknown
+    filled: tuple[str, ...] = Field(description="settings that were not given, and their values")
+
+
+def resolve(architecture: Architecture, start: Start, cards: tuple[Card, ...]) -> Resolved:
+    """The start as the engine would run it.
+
+    + cards: the GPUs, the first decides the defaults as device 0 does in the engine
+    """
+    engine = release(start.engine)
+    version = NEWEST_READ if isinstance(engine, Unknown) else engine
+    filled: list[str] = []
+
+    def fill(name: str, value: object) -> None:
+        filled.append(f"{name} {value}")
+
+    utilisation = start.gpu_memory_utilization
+    if utilisation is None:
+        utilisation = 0.92 if version >= UTILISATION_092_SINCE else 0.9
+        fill("gpu_memory_utilization", utilisation)
+    runner = start.runner or _runner(architecture, version)
+    large = bool(cards) and _large(cards[0])
+    huge = bool(cards) and _memory(cards[0]) >= HUGE_CARD
+    seqs = start.max_num_seqs
+    if seqs is None:
+        everywhere = runner == "V1" and version < SMALL_CARD_SEQS_SINCE
+        seqs = 1024 if (large or everywhere) and runner != "V0" else 256
+        fill("max_num_seqs", seqs)
+    batched = start.max_num_batched_tokens
+    length: int | Unknown = start.max_model_len or architecture.context
+    if batched is None:
+        batched = _batched(large=large, huge=huge, server=start.server)
+        if runner == "V0":
+            # Without chunked prefill a step takes a whole prompt; beyond 32,768 it was on.
+            whole = 0 if isinstance(length, Unknown) or length > V0_WHOLE_PROMPTS else length
+            batched = max(2048, whole)
+        fill("max_num_batched_tokens", batched)
+    if start.max_model_len is None and not isinstance(length, Unknown):
+        fill("max_model_len", length)
+    link: LinkKind | Unknown = start.link or (
+        cards[0].link if cards else Unknown(unknown="no card was given")
+    )
+    charges = start.graph_estimate
+    if charges is None:
+        since = V2_ESTIMATE_SINCE if runner == "V2" else UTILISATION_092_SINCE
+        charges = version >= since and runner != "V0"
+    return Resolved(
+        start=start,
+        engine=engine,
+        utilisation=utilisation,
+        max_model_len=length,
+        max_num_seqs=min(seqs, batched) if runner != "V0" else seqs,
+        max_num_batched_tokens=batched,
+        runner=runner,
+        sampler=start.sampler,
+        charges_graphs=charges and not start.enforce_eager,
+        link=link,
+        filled=tuple(filled),
+    )
+
+
+def _runner(architecture: Architecture, version: Release) -> Runner:
+    if version < V1_SINCE:
+        return "V0"
+    dense = architecture.experts is None and "linear" not in architecture.kinds
+    return "V2" if version >= (V2_DENSE_SINCE if dense else V2_ALL_SINCE) else "V1"
+
+
+def _memory(card: Card) -> int:
+    # The engine's rule asks NVML, which says a little more than the engine sees.
+    return card.nvml_total if isinstance(card.nvml_total, int) else card.total.likely
+
+
+def _large(card: Card) -> bool:
+    return _memory(card) >= LARGE_CARD and "a100" not in card.name.lower()
+
+
+def _batched(*, large: bool, huge: bool, server: bool) -> int:
+    if huge:
+        return 16_384
+    if large:
+        return 8192 if server else 16_384
+    return 2048 if server else 8192

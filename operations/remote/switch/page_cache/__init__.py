@@ -1,0 +1,1 @@
+"""The page cache: weights of the next service, read while the old one serves."""

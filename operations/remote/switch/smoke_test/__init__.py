@@ -1,0 +1,1 @@
+"""One chat with a service that is ready, and what is odd about its answer."""

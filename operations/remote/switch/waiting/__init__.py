@@ -1,0 +1,1 @@
+"""Watch a start until the first verdict: unit, journal and endpoint together."""

@@ -1,0 +1,50 @@
+"""What a wait is told, and what it tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+Say = Callable[[str], None]
+"""Prints one line."""
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What is known of a start before it begins.
+
+    + timeout: for the whole start, in seconds
+    + milestones: phase, pattern on the text of a log line, ``first`` or ``last``: see
+      facts/journal/milestones.py
+    + before: seconds by phase of this box's last ready start
+    + patience: seconds without progress that are still normal, by phase, where there is no record;
+      "" is any other phase, ``answer`` is what follows the last milestone
+    + times: a phase hangs after this many times its recorded seconds
+    + patience_floor: and never before so many seconds, or those of ``patience`` where they are
+      fewer. Infinite where the record is of another start: other caches, other times
+    """
+
+    timeout: float
+    milestones: tuple[tuple[str, str, str], ...] = ()
+    before: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    patience: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
+    times: float = 3.0
+    patience_floor: float = 60.0
+
+
+@dataclass(frozen=True)
+class Ready:
+    """A start that answered.
+
+    + invocation: systemd's id of it
+    + seconds: from the start of the main process to the answer
+    + phases: seconds by phase; their sum is `seconds`
+    + lines: of the journal, as ``journalctl -o short-iso-precise`` prints them: the ends of phases
+      and the engine's own numbers, at most 200
+    """
+
+    invocation: str
+    seconds: float
+    phases: dict[str, float]
+    lines: tuple[str, ...]

@@ -1,0 +1,126 @@
+"""Asks the endpoint again and again, in a thread: nobody waits for a server that says nothing."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import threading
+import time
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any
+
+from operations.remote.switch.waiting.listener import Owner, endpoint, listening, owners, reached
+from operations.remote.switch.waiting.target import Target
+
+INTERVAL = 0.15
+TIMEOUT = 2.0
+"""Seconds for one answer; a server that is busy with its first requests takes a while."""
+MOST_BYTES = 1 << 20
+
+REFUSED = frozenset({401, 403})
+"""What an API key guards answers this without one. It is a living server's answer."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What one round found out.
+
+    + at: its end, by the monotonic clock
+    + rounds: how many there were, this one included
+    + listens: a socket listens there
+    + owners: processes that hold these sockets, as far as they can be told
+    + health: status of ``/health``; None while nothing answers
+    + models: served names with their context length, of ``/v1/models``
+    + status: of ``/v1/models``
+    """
+
+    at: float = 0.0
+    rounds: int = 0
+    listens: bool = False
+    owners: tuple[Owner, ...] = ()
+    health: int | None = None
+    status: int | None = None
+    models: tuple[tuple[str, int | None], ...] = ()
+
+
+class Probe:
+    """Rounds until it is closed. `answer` is the latest one's.
+
+    + target: whose listener and whose name is looked for
+    """
+
+    def __init__(self, target: Target) -> None:
+        self.answer = Answer()
+        self._target = target
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="probe", daemon=True)
+
+    def __enter__(self) -> Probe:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # It may be waiting for an answer. It is a daemon: nobody waits for it.
+        self._ends.set()
+
+    def _run(self) -> None:
+        while not self._ends.is_set():
+            self.answer = look(self._target, self.answer.rounds)
+            self._ends.wait(INTERVAL)
+
+
+def look(target: Target, rounds: int = 0) -> Answer:
+    """One round.
+
+    + rounds: how many there were before
+    """
+    addresses, port = endpoint(target.url)
+    found = reached(listening(), addresses, port)
+    if not found:
+        return Answer(at=time.monotonic(), rounds=rounds + 1)
+    holders = tuple(owner for one in found for owner in owners(one.inode, target.unit))
+    if any(not owner.ours for owner in holders):
+        return Answer(time.monotonic(), rounds + 1, listens=True, owners=holders)
+    health, _ = ask(f"{target.url}/health")
+    status, text = ask(f"{target.url}/v1/models") if health is not None else (None, b"")
+    return Answer(
+        at=time.monotonic(),
+        rounds=rounds + 1,
+        listens=True,
+        owners=holders,
+        health=health,
+        status=status,
+        models=models(text),
+    )
+
+
+def ask(url: str, timeout: float = TIMEOUT, most: int = MOST_BYTES) -> tuple[int | None, bytes]:
+    """Status and text of an answer, up to so many bytes; no status where none came."""
+    # A proxy in the environment has no business between a box and itself.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(url, timeout=timeout) as answer:
+            return int(answer.status), bytes(answer.read(most))
+    except urllib.error.HTTPError as error:
+        return error.code, b""
+    except (OSError, ValueError, http.client.HTTPException):
+        return None, b""
+
+
+def models(text: bytes) -> tuple[tuple[str, int | None], ...]:
+    """Names and context lengths of ``/v1/models``; nothing where the text is not such a list.
+
+    >>> models(b'{"data": [{"id": "m", "max_model_len": 8}]}')
+    (('m', 8),)
+    """
+    try:
+        data: Any = json.loads(text)["data"]
+        return tuple((str(one["id"]), _whole(one.get("max_model_len"))) for one in data)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return ()
+
+
+def _whole(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
