@@ -10,10 +10,10 @@ from pyinfra.api import operation
 from facts.box import actual_state
 from facts.query import Query
 from facts.reading.neighbours import Neighbour, Neighbours, commit_of
+from inventory.common.units import gibibytes
 from inventory.errors import ConflictError, DesiredStateError
 from inventory.service import Model, Service
 from inventory.snapshot import Snapshot
-from inventory.units import gibibytes
 from operations.difference import Difference
 from operations.room import held_by
 from operations.steps import Commands, Step, guarded, settled, show

@@ -8,9 +8,9 @@ from facts.actual import Actual
 from facts.reading.neighbours import INCOMING, UNFINISHED, Neighbour, Neighbours, commit_of
 from facts.reading.snapshots import SnapshotState
 from inventory.base import Unknown
+from inventory.common.units import gibibytes
 from inventory.errors import PreconditionError
 from inventory.snapshot import Snapshot, SnapshotFile
-from inventory.units import gibibytes
 
 MARGIN = 1 << 30
 """Bytes that stay free: a file system that is full to the last block fails other writers too."""

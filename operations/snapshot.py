@@ -14,10 +14,10 @@ from facts.box import actual_state
 from facts.query import Query
 from facts.reading.snapshots import Manifest, SnapshotState
 from inventory.base import Unknown
+from inventory.common.units import gibibytes
 from inventory.errors import ConflictError, PreconditionError
 from inventory.service import Service
 from inventory.snapshot import Snapshot
-from inventory.units import gibibytes
 from operations.difference import Difference, differing
 from operations.engine import engine_differences
 from operations.prune import prunable

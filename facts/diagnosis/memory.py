@@ -12,8 +12,8 @@ from typing import NamedTuple
 from facts.diagnosis.rule import Evidence, Numbers, Scene
 from facts.journal.lines import Line
 from facts.journal.settings import LARGE_CARD_GIB
+from inventory.common.units import GIB, MIB
 from inventory.fit.memory.constants import SAMPLERS, VOCABULARIES, WARMUP_V2
-from inventory.units import GIB, MIB
 
 SAFE_UTILISATION = 0.95
 """The most that is proposed for a GPU that ran out of memory."""

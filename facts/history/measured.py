@@ -10,7 +10,7 @@ from facts.history.throughput import Ladder, ladder
 from facts.journal.settings import settings
 from facts.reading.records import Record
 from inventory.base import Frozen
-from inventory.units import GIB
+from inventory.common.units import GIB
 
 _COLD = re.compile(r"Compiling a graph for compile range |saved AOT compiled function to ")
 _WARM = re.compile(r"Directly load AOT compilation from path |Directly load the compiled graph")

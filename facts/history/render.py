@@ -9,7 +9,7 @@ from facts.history.history import BoxHistory, History
 from facts.history.measured import Measured
 from facts.history.throughput import Rung
 from facts.history.words import duration, moment, times
-from inventory.units import gibibytes
+from inventory.common.units import gibibytes
 
 LEFT_HEAD = ("ready (UTC)", "host", "service", "commit", "engine")
 RIGHT_HEAD = ("GPUs", "start", "GB/s", "KV tokens", "downtime", "tok/s one", "tok/s many")

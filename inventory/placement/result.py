@@ -7,8 +7,8 @@ from typing import Literal
 from pydantic import Field
 
 from inventory.base import Frozen, Unknown
+from inventory.common.units import gibibytes
 from inventory.hardware import Gpu
-from inventory.units import gibibytes
 
 Closeness = Literal["cpu", "nvlink", "numa-node", "socket", "host", "unknown"]
 """The closest thing that all chosen GPUs share. ``unknown``: the box does not tell."""

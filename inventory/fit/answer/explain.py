@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inventory.base import Unknown
+from inventory.common.units import gib
 from inventory.fit.answer.derive import Derived, Parallel
 from inventory.fit.answer.verdict import Verdict
 from inventory.fit.memory.kv import KvLayout
@@ -12,7 +13,6 @@ from inventory.fit.model.architecture import Architecture
 from inventory.fit.start.card import Card
 from inventory.fit.start.resolve import Resolved
 from inventory.fit.start.version import shown
-from inventory.units import gib
 
 _MODES: dict[Mode, str] = {
     "free": "free at the start",

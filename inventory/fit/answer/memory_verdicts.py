@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from inventory.base import Unknown
+from inventory.common.units import GIB, gib
 from inventory.fit.answer.verdict import Verdict
 from inventory.fit.legality.shapes import legal_sizes
 from inventory.fit.memory.measured import Measured
@@ -10,7 +11,6 @@ from inventory.fit.memory.memory import Margin, Memory, Mode, memory
 from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.start.card import Card
-from inventory.units import GIB, gib
 
 RULES: dict[Mode, str] = {
     "free": "free-memory",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from inventory.base import Unknown
+from inventory.common.units import from_gib
 from inventory.fit.memory.kv import KvLayout
 from inventory.fit.memory.measured import Measured
 from inventory.fit.memory.overhead import Overhead, overhead
@@ -14,7 +15,6 @@ from inventory.fit.model.architecture import Architecture
 from inventory.fit.start.card import Card
 from inventory.fit.start.resolve import Resolved, resolve
 from inventory.fit.start.start import Start
-from inventory.units import from_gib
 
 _PRINTED = from_gib(0.005)
 """The engine prints GiB with two decimals."""

@@ -13,12 +13,12 @@ from typing import Literal
 from pydantic import Field
 
 from inventory.base import Unknown
+from inventory.common.units import ceil_div, round_up
 from inventory.fit.memory.kv_bytes import state_bytes, token_bytes
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.start.start import Start
 from inventory.fit.start.version import Release
 from inventory.fit.value import Value
-from inventory.units import ceil_div, round_up
 
 GroupKind = Literal["full", "sliding", "chunked", "linear"]
 

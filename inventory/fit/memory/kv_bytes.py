@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from inventory.base import Unknown
+from inventory.common.units import ceil_div
 from inventory.fit.model.architecture import Architecture, LinearState
 from inventory.fit.start.start import Start
-from inventory.units import ceil_div
 
 SPARSE_FP8, SPARSE_NVFP4 = 656, 352
 """Bytes of a token of sparse MLA in fp8_ds_mla and nvfp4_ds_mla (v1/kv_cache_interface.py:546)."""

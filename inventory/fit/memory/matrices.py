@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple, Self
 
 from inventory.base import Unknown, known
+from inventory.common.units import ceil_div, round_up
 from inventory.fit.memory.ignored import Ignored, modules
 from inventory.fit.model.architecture import Architecture, Quantisation
 from inventory.fit.model.quantisation import quantisation
 from inventory.fit.start.start import Start
-from inventory.units import ceil_div, round_up
 
 MXFP4_PAD = 256
 """Widths of experts under MXFP4 are padded to this: gpt-oss-120b printed 64.38 GiB and 20b 13.47

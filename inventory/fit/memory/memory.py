@@ -7,6 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from inventory.base import Unknown
+from inventory.common.units import from_gib
 from inventory.fit.memory import constants as c
 from inventory.fit.memory.carried import (
     carried,
@@ -24,7 +25,6 @@ from inventory.fit.start.card import Card
 from inventory.fit.start.resolve import Resolved
 from inventory.fit.start.version import NEWEST_READ, Release
 from inventory.fit.value import Value
-from inventory.units import from_gib
 
 Mode = Literal[
     "free",

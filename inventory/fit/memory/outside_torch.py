@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from inventory.common.units import from_gib
 from inventory.fit.memory import constants as c
 from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.start.card import Card
 from inventory.fit.start.resolve import Resolved
 from inventory.fit.start.version import Release
-from inventory.units import from_gib
 
 _LATER: Release = (0, 21, 0)
 _CONTEXT_GREW: Release = (0, 18, 0)

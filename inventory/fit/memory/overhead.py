@@ -6,6 +6,7 @@ from __future__ import annotations
 from pydantic import Field
 
 from inventory.base import Unknown
+from inventory.common.units import from_gib
 from inventory.fit.memory import constants as c
 from inventory.fit.memory.outside_torch import guessed, not_torch, used_before
 from inventory.fit.memory.span import NOTHING, Span, around, exactly, most
@@ -14,7 +15,6 @@ from inventory.fit.start.card import Card
 from inventory.fit.start.resolve import Resolved
 from inventory.fit.start.version import NEWEST_READ, Release, shown
 from inventory.fit.value import Value
-from inventory.units import from_gib
 
 _HALF_PRECISION = 2
 _LATER: Release = (0, 21, 0)

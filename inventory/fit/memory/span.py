@@ -6,8 +6,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from inventory.common.units import gib
 from inventory.fit.value import Value
-from inventory.units import gib
 
 
 class Span(Value):

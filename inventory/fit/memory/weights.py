@@ -11,12 +11,12 @@ from typing import Literal
 from pydantic import Field
 
 from inventory.base import Unknown
+from inventory.common.units import ceil_div
 from inventory.fit.memory.matrices import Matrices, Piece, absorbed, rotary
 from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.start.start import Start
 from inventory.fit.value import Value
-from inventory.units import ceil_div
 
 Source = Literal["headers", "files", "architecture", "measured"]
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from pydantic import Field
 
 from inventory.base import Unknown
+from inventory.common.units import GIB, MIB, from_gib, gib
 from inventory.errors import DesiredStateError
 from inventory.fit.memory.span import Span, around, exactly
 from inventory.fit.value import Value
-from inventory.units import GIB, MIB, from_gib, gib
 
 if TYPE_CHECKING:
     from inventory.hardware import Gpu, GpuProcess

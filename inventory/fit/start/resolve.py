@@ -8,12 +8,12 @@ from __future__ import annotations
 from pydantic import Field
 
 from inventory.base import Unknown
+from inventory.common.units import GIB
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.start.card import Card, LinkKind
 from inventory.fit.start.start import Runner, Sampler, Start
 from inventory.fit.start.version import NEWEST_READ, Release, release
 from inventory.fit.value import Value
-from inventory.units import GIB
 
 UTILISATION_092_SINCE: Release = (0, 20, 0)
 """vllm-project/vllm#38284: together with the charge for estimated graphs."""

@@ -11,12 +11,12 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from inventory.base import Unknown
+from inventory.common.units import from_gib
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.config import read_architecture
 from inventory.fit.model.reading import as_mapping, as_texts
 from inventory.fit.start.card import Card, card, card_with_memory
 from inventory.fit.start.start import Runner, Sampler, Start
-from inventory.units import from_gib
 
 _RUNNERS: tuple[Runner, ...] = ("V0", "V1", "V2")
 _LARGEST_CARD = 100_000

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 from pydantic import Field
 
 from inventory.base import Unknown
+from inventory.common.units import GIB, from_gib
 from inventory.fit.fit import Fit, fit
 from inventory.fit.memory.kv import KvLayout
 from inventory.fit.memory.measured import Measured
 from inventory.fit.memory.weights import weights
 from inventory.fit.value import Value
-from inventory.units import GIB, from_gib
 from tests.benchmarks.published.cases import Case, case_of, printed_bytes, printed_gib
 from tests.benchmarks.published.judge import Verdict, judge, missing_inputs
 

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inventory.base import Unknown
+from inventory.common.units import from_gib
 from inventory.fit.memory.kv import KvLayout, kv_layout
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.config import read_architecture
 from inventory.fit.start.start import Start
 from inventory.fit.start.version import Release
-from inventory.units import from_gib
 from tests.inventory.fit.data import (
     GPT_OSS_20B,
     KIMI_INT4,

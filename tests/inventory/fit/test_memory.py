@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inventory.base import Unknown
+from inventory.common.units import GIB, from_gib
 from inventory.fit.fit import Fit, fit
 from inventory.fit.memory.measured import Measured
 from inventory.fit.memory.memory import Memory, memory
@@ -18,7 +19,6 @@ from inventory.fit.start.card import Card, card, card_of, parse_cards
 from inventory.fit.start.resolve import resolve
 from inventory.fit.start.start import Start
 from inventory.hardware import Gpu, GpuProcess
-from inventory.units import GIB, from_gib
 from tests.inventory.fit.data import (
     GPT_OSS_20B,
     KIMI_INT4,

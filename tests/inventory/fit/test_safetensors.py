@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inventory.base import Unknown
+from inventory.common.units import GIB
 from inventory.fit.memory.weights import Weights, weights
 from inventory.fit.model.config import read_architecture
 from inventory.fit.model.safetensors import Tensor, header_length, read_header, tensor_sums
 from inventory.fit.start.start import Start
-from inventory.units import GIB
 from tests.inventory.fit.data import KIMI_INT4
 
 KIB, MIB = 1 << 10, 1 << 20

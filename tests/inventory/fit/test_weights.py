@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from inventory.base import Unknown
+from inventory.common.units import GIB, from_gib
 from inventory.fit.memory.weights import Weights, layers_per_stage, weights
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.config import read_architecture
 from inventory.fit.model.known import KNOWN
 from inventory.fit.start.start import Start
-from inventory.units import GIB, from_gib
 from tests.inventory.fit.data import (
     GPT_OSS_20B,
     KIMI_INT4,
