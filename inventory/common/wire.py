@@ -8,7 +8,18 @@ from dataclasses import MISSING, dataclass, fields
 from functools import cache
 from math import isfinite
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self, Union, cast, get_args, get_origin, get_type_hints
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Literal,
+    Self,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 Reader = Callable[[object, str], Any]
 """Takes a JSON value and its place, for the error."""
@@ -23,11 +34,25 @@ class WireError(ValueError):
 
 
 @dataclass(frozen=True)
+class Within:
+    """Bounds of a number: ``Annotated[float, Within(0, 1e12)]``. It may lie on them."""
+
+    low: float
+    high: float
+
+
+Amount = Annotated[float, Within(0, 1e12)]
+Whole = Annotated[int, Within(0, (1 << 63) - 1)]
+"""No measured amount comes near these bounds: arithmetic with a damaged file stays finite."""
+
+
+@dataclass(frozen=True)
 class Wire:
     """Base of every request and answer, and of the files that both sides read.
 
     Subclasses are frozen dataclasses. Their fields are text, numbers, booleans, paths, tuples,
-    frozen sets, mappings from text, other such classes, or ``None`` besides. A number is finite.
+    frozen sets, mappings from text, other such classes, or ``None`` besides. A number is finite,
+    and :class:`Within` its bounds.
     A value of another type, a missing field without a default and an unknown field are a
     :class:`WireError`.
 
@@ -86,7 +111,7 @@ def _plain(value: Any) -> Any:
 @cache
 def _readers(cls: type[Wire]) -> dict[str, tuple[Reader, bool]]:
     """Field -> its reader, and whether it has to be there."""
-    hints = get_type_hints(cls)
+    hints = get_type_hints(cls, include_extras=True)
     return {
         one.name: (
             _reader(hints[one.name]),
@@ -100,6 +125,8 @@ def _reader(hint: Any) -> Reader:  # noqa: PLR0911 - one for each kind of type
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
         return lambda value, _place: value
+    if origin is Annotated:
+        return _bounded(_reader(inner[0]), inner[1])
     if origin in {Union, types.UnionType}:
         return _either([_reader(one) for one in inner])
     if origin is Literal:
@@ -126,6 +153,16 @@ def _simple(kind: type) -> Reader:
         if type(value) is not kind or (isinstance(value, float) and not isfinite(value)):
             raise WireError(f"{place}: {_named(value)} instead of {_word(kind)}")
         return value
+
+    return read
+
+
+def _bounded(reader: Reader, bounds: Within) -> Reader:
+    def read(value: object, place: str) -> Any:
+        found = reader(value, place)
+        if not bounds.low <= found <= bounds.high:
+            raise WireError(f"{place}: not from {bounds.low:g} to {bounds.high:g}")
+        return found
 
     return read
 

@@ -6,13 +6,13 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inventory.common.wire import Wire, WireError
+from inventory.common.wire import Wire, WireError, Within
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,7 @@ class Outer(Wire):
     pair: tuple[str, int] = ("", 0)
     units: frozenset[str] = frozenset()
     place: Path | None = None
+    share: Annotated[float, Within(0, 1)] | None = None
     times: Mapping[str, float] = field(default_factory=dict)
     anything: Any = None
 
@@ -54,6 +55,7 @@ FLOATS = st.floats(allow_nan=False, allow_infinity=False)
         st.tuples(st.text(), st.integers()),
         st.frozensets(st.text()),
         st.none() | st.just(Path("/a")),
+        st.none() | st.floats(0, 1),
         st.dictionaries(st.text(), FLOATS),
     )
 )
@@ -88,6 +90,8 @@ GOOD = {"kind": "a", "seconds": 1, "inner": {"name": "n"}}
         ({"kind": "c"}, "kind: text instead of 'a' or 'b'"),
         ({"many": [{"name": 1}]}, r"many\[0\].name: a whole number instead of text"),
         ({"seconds": 10**400}, "seconds: a whole number instead of a finite number"),
+        ({"share": 1.5}, "share: not from 0 to 1"),
+        ({"share": "half"}, "share: text instead of a finite number"),
         ({"pair": ["x"]}, "pair: list instead of a list"),
         ({"later": 1}, "Outer: unknown field later"),
         ({"times": {"x": None}}, "times.x: nothing instead of a finite number"),
