@@ -10,6 +10,7 @@ from inventory.fit.legality.shapes import shape_verdicts
 from inventory.fit.memory.measured import Measured
 from inventory.fit.memory.memory import Memory, memory
 from inventory.fit.model.architecture import Architecture
+from inventory.fit.settings.defaults import most_utilisation
 from inventory.fit.start.card import Card
 from inventory.fit.start.resolve import Resolved
 from inventory.fit.start.start import Start
@@ -20,8 +21,6 @@ SEQUENCES = (1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 ENOUGH_SEQUENCES = 256
 """More are not derived by themselves: the sampler pays for each, and few boxes serve that many
 users at once. Who needs them asks for them."""
-MOST_SEVERAL = 0.93
-"""Of utilisation on several GPUs: 0.95 left NCCL without buffers (rtx6kpro troubleshooting)."""
 
 
 class Parallel(Value):
@@ -148,7 +147,7 @@ def _sequences(
 
 def _utilisation(resolved: Resolved, found: Memory) -> float:
     """The utilisation as it is, less where the cards do not have so much free."""
-    most = MOST_SEVERAL if resolved.start.gpus > 1 else 1.0
+    most = most_utilisation(resolved.start.gpus)
     free = found.margin("free")
     if free is None or free.low >= 0:
         return min(resolved.utilisation, most)

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pydantic import Field
 
 from inventory.base import Unknown
-from inventory.common.units import GIB
 from inventory.fit.model.architecture import Architecture
+from inventory.fit.settings.defaults import HUGE_CARD, default_max_num_seqs, is_large
 from inventory.fit.start.card import Card, LinkKind
 from inventory.fit.start.start import Runner, Sampler, Start
 from inventory.fit.start.version import NEWEST_READ, Release, release
@@ -24,10 +24,7 @@ V2_ALL_SINCE: Release = (0, 29, 0)
 V2_ESTIMATE_SINCE: Release = (0, 28, 0)
 """The V2 starts of 0.26 and 0.27 were not charged (NOTES.md section 4, rule 7)."""
 V1_SINCE: Release = (0, 8, 0)
-SMALL_CARD_SEQS_SINCE: Release = (0, 8, 5)
-"""Before, every card got 1024 (n-q32int8-3090, d32-4090-083)."""
 V0_WHOLE_PROMPTS = 32_768
-LARGE_CARD, HUGE_CARD = 70 * GIB, 160 * GIB
 
 
 class Resolved(Value):
@@ -63,17 +60,15 @@ def resolve(architecture: Architecture, start: Start, cards: tuple[Card, ...]) -
         utilisation = 0.92 if version >= UTILISATION_092_SINCE else 0.9
         fill("gpu_memory_utilization", utilisation)
     runner = start.runner or _runner(architecture, version)
-    large = bool(cards) and _large(cards[0])
-    huge = bool(cards) and _memory(cards[0]) >= HUGE_CARD
+    total, name = (_memory(cards[0]), cards[0].name) if cards else (0, "")
     seqs = start.max_num_seqs
     if seqs is None:
-        everywhere = runner == "V1" and version < SMALL_CARD_SEQS_SINCE
-        seqs = 1024 if (large or everywhere) and runner != "V0" else 256
+        seqs = default_max_num_seqs(total, name, runner, version)
         fill("max_num_seqs", seqs)
     batched = start.max_num_batched_tokens
     length: int | Unknown = start.max_model_len or architecture.context
     if batched is None:
-        batched = _batched(large=large, huge=huge, server=start.server)
+        batched = _batched(total, name, server=start.server)
         if runner == "V0":
             # Without chunked prefill a step takes a whole prompt; beyond 32,768 it was on.
             whole = 0 if isinstance(length, Unknown) or length > V0_WHOLE_PROMPTS else length
@@ -115,13 +110,9 @@ def _memory(card: Card) -> int:
     return card.nvml_total if isinstance(card.nvml_total, int) else card.total.likely
 
 
-def _large(card: Card) -> bool:
-    return _memory(card) >= LARGE_CARD and "a100" not in card.name.lower()
-
-
-def _batched(*, large: bool, huge: bool, server: bool) -> int:
-    if huge:
+def _batched(total: int, name: str, *, server: bool) -> int:
+    if total >= HUGE_CARD:
         return 16_384
-    if large:
+    if is_large(total, name):
         return 8192 if server else 16_384
     return 2048 if server else 8192
