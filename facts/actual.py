@@ -6,7 +6,7 @@ from facts.hardware import parse_hardware
 from facts.reading.disks import Disk, Folder, read_disks, read_folders
 from facts.reading.engines import EngineState, read_engine
 from facts.reading.host import HostState, read_host
-from facts.reading.listeners import Answer, Listener, read_answer, read_listeners
+from facts.reading.listeners import EndpointAnswer, Listener, read_answer, read_listeners
 from facts.reading.neighbours import Neighbours, read_neighbours
 from facts.reading.snapshots import SnapshotState, read_snapshot
 from facts.reading.units import UnitState, read_units
@@ -28,7 +28,7 @@ class Actual(Frozen):
     neighbours: Neighbours
     engine: EngineState
     listeners: tuple[Listener, ...] | Unknown
-    answer: Answer
+    answer: EndpointAnswer
     hardware: Hardware
 
     def unit(self, name: str) -> UnitState | Unknown:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from facts.actual import Actual
 from inventory.base import Unknown
+from inventory.common.models import REFUSED
 from inventory.service import Service
 from operations.difference import Difference, differing
 
@@ -32,8 +33,7 @@ def readiness_differences(service: Service, actual: Actual) -> tuple[Difference,
         return differing(resource, [("readiness", "answers", "nothing answers")])
     names = ", ".join(answer.models) or f"HTTP {answer.status}"
     ours = service.served_model_name in answer.models
-    # With an API key the list of models is refused, which is an answer of a living server.
-    refused = answer.status in {401, 403}
+    refused = answer.status in REFUSED
     return differing(
         resource, [] if ours or refused else [("model", service.served_model_name, names)]
     )

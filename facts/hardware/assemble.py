@@ -15,7 +15,7 @@ from facts.hardware.numa import GpuSources, gpu_node, parse_numa
 from facts.hardware.others import accelerators, parse_amd, parse_habana
 from facts.hardware.pci import PciDevice, link_by_path, parse_module, parse_pci
 from facts.hardware.processes import parse_processes
-from facts.hardware.smi import Query, parse_query
+from facts.hardware.smi import SmiQuery, parse_query
 from facts.hardware.smitext import Listed, lost_bus_ids, parse_list, parse_versions
 from facts.hardware.smixml import XmlGpu, parse_xml
 from facts.hardware.state import missing_gpus, state_of
@@ -46,7 +46,7 @@ def parse_hardware(found: Mapping[str, Section]) -> Hardware:
         return found.get(name, MISSING).lines
 
     answer = found.get("nv.full", MISSING)
-    query = parse_query(answer.lines) if answer.rc == 0 else Query(strays=answer.lines)
+    query = parse_query(answer.lines) if answer.rc == 0 else SmiQuery(strays=answer.lines)
     devices = parse_pci(lines("pci"))
     nvidia = tuple(device for device in devices if device.vendor == "nvidia")
     module = parse_module(lines("nvproc"))

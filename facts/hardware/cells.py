@@ -8,10 +8,8 @@ from __future__ import annotations
 import re
 
 from inventory.base import Unknown
-
-KIB = 1024
-MIB = 1024 * KIB
-GIB = 1024 * MIB
+from inventory.common.smi import whole
+from inventory.common.units import KIB, MIB
 
 NOT_ASKED = Unknown(unknown="not asked")
 
@@ -55,8 +53,8 @@ _ABSENT = {
 
 def number(cell: str) -> int | Unknown:
     """A whole number, not negative."""
-    text = cell.strip()
-    return int(text) if re.fullmatch(r"[0-9]{1,19}", text) else unknown(cell)
+    found = whole(cell.strip())
+    return unknown(cell) if found is None else found
 
 
 def mebibytes(cell: str) -> int | Unknown:

@@ -6,8 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from facts.hardware.cells import MIB, NOT_ASKED, kibibytes, number, unknown
+from facts.hardware.cells import NOT_ASKED, kibibytes, number, unknown
 from inventory.base import Unknown
+from inventory.common.units import MIB
 from inventory.hardware import NumaNode
 
 _MOST_IDS = 1 << 16

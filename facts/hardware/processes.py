@@ -8,12 +8,8 @@ from collections.abc import Sequence
 from facts.hardware.cells import mebibytes, number, unknown
 from facts.reading.cgroups import unit_of
 from inventory.base import Unknown
+from inventory.common.smi import APPS, NO_PID, cells, is_hidden
 from inventory.hardware import GpuProcess
-
-_NO_PID = (0, 0xFFFFFFFF)
-"""Numbers that drivers 535.43 to 535.86 print for lack of one (nvitop#75)."""
-
-_ROW_CELLS = 4
 
 
 def parse_processes(apps: Sequence[str], cgroups: Sequence[str] = ()) -> tuple[GpuProcess, ...]:
@@ -33,21 +29,21 @@ def parse_processes(apps: Sequence[str], cgroups: Sequence[str] = ()) -> tuple[G
             told.setdefault(key, []).append(path)
     found = []
     for line in apps:
-        cells = [cell.strip() for cell in line.split(",", _ROW_CELLS - 1)]
-        if len(cells) == _ROW_CELLS:
-            found.append(_process(cells, told))
+        row = cells(line, APPS)
+        if row:
+            found.append(_process(row, told))
     return tuple(found)
 
 
-def _process(cells: Sequence[str], told: dict[int, list[str]]) -> GpuProcess:
-    uuid, pid_cell, memory, name = cells
+def _process(row: Sequence[str], told: dict[int, list[str]]) -> GpuProcess:
+    uuid, pid_cell, memory, name = row
     pid = number(pid_cell)
-    if isinstance(pid, int) and pid in _NO_PID:
+    if isinstance(pid, int) and pid in NO_PID:
         pid = unknown(f"the driver says {pid_cell}")
     unit: str | Unknown | None
     if isinstance(pid, Unknown):
         unit = pid
-    elif name.startswith("["):
+    elif is_hidden(name):
         unit = unknown(name)
     elif pid not in told:
         unit = unknown(f"no process {pid} in /proc")

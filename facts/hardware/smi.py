@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from facts.hardware.cells import NOT_ASKED, bus_id, flag, mebibytes, number, unknown, word
 from facts.hardware.csvtable import table
 from inventory.base import Unknown
+from inventory.common import smi
 from inventory.hardware import Gpu, Health
 
 COLUMNS = (
@@ -35,15 +36,11 @@ COLUMNS = (
 )
 """What probe/hardware.sh asks for, for an answer without a header."""
 
-# Parts that use the host's memory. Newer drivers say so by ATS without a total; older ones
-# leave only the name (nvgpu#37, all-smi#80). The N1X prints its carve-out as if it were all
-# (unsloth#11208: 8128 MiB, of which CUDA can use 46477).
-_INTEGRATED = re.compile(r"\b(GB10|Thor|Orin|N1X)\b")
 _UUID = re.compile(r"GPU-[0-9A-Za-z-]+")
 
 
 @dataclass(frozen=True)
-class Query:
+class SmiQuery:
     """The GPUs that answered.
 
     + gpus: rows, without NUMA nodes and MIG devices, which other tools tell
@@ -56,7 +53,7 @@ class Query:
     strays: tuple[str, ...] = ()
 
 
-def parse_query(lines: Sequence[str], columns: Sequence[str] = COLUMNS) -> Query:
+def parse_query(lines: Sequence[str], columns: Sequence[str] = COLUMNS) -> SmiQuery:
     """Read the rows of ``--query-gpu``, with or without header, with or without units."""
     read = table(lines, columns)
     gpus: dict[str, Gpu] = {}
@@ -70,7 +67,7 @@ def parse_query(lines: Sequence[str], columns: Sequence[str] = COLUMNS) -> Query
             gpus[gpu.uuid] = gpu
             if isinstance(driver, Unknown):
                 driver = word(row.get("driver_version", ""))
-    return Query(tuple(gpus.values()), driver, tuple(strays))
+    return SmiQuery(tuple(gpus.values()), driver, tuple(strays))
 
 
 def _gpu(row: Mapping[str, str]) -> Gpu | None:
@@ -87,7 +84,7 @@ def _gpu(row: Mapping[str, str]) -> Gpu | None:
         used = free = unknown(reason)
     total = mebibytes(row.get("memory.total", ""))
     name = word(row.get("name", ""))
-    unified = _unified(row, total, name)
+    unified = _unified(row, name)
     width = number(row.get("pcie.link.width.current", ""))
     width_max = number(row.get("pcie.link.width.max", ""))
     if unified:
@@ -145,14 +142,14 @@ def _pending(row: Mapping[str, str]) -> bool | Unknown:
 def _mig(row: Mapping[str, str]) -> bool | Unknown:
     """Whether MIG is on. [N/A] is a card that has no MIG, and an old driver has no such field."""
     cell = row.get("mig.mode.current", "[N/A]")
-    return False if cell in ("[N/A]", "N/A", "[Not Supported]") else flag(cell)
+    found = smi.mig(cell)
+    return unknown(cell) if found is None else found
 
 
-def _unified(row: Mapping[str, str], total: int | Unknown, name: str | Unknown) -> bool:
-    if not isinstance(name, Unknown) and _INTEGRATED.search(name):
+def _unified(row: Mapping[str, str], name: str | Unknown) -> bool:
+    if not isinstance(name, Unknown) and smi.is_integrated(name):
         return True
-    absent = row.get("memory.total", "") in ("[N/A]", "N/A", "[Not Supported]", "Not Supported")
-    return isinstance(total, Unknown) and absent and row.get("addressing_mode") == "ATS"
+    return smi.is_absent(row.get("memory.total", "")) and row.get("addressing_mode") == "ATS"
 
 
 def _capability(cell: str) -> str | Unknown:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 
 from facts.reading.cgroups import unit_of
 from facts.sections import MISSING, Section
 from inventory.base import Frozen, Unknown
+from inventory.common.models import models
 
 
 class Listener(Frozen):
@@ -22,7 +22,7 @@ class Listener(Frozen):
     """systemd unit whose control group holds the process; None where none does."""
 
 
-class Answer(Frozen):
+class EndpointAnswer(Frozen):
     """What GET /v1/models said."""
 
     status: int | Unknown | None
@@ -63,17 +63,14 @@ def read_listeners(found: Mapping[str, Section]) -> tuple[Listener, ...] | Unkno
     return tuple(listeners)
 
 
-def read_answer(found: Mapping[str, Section]) -> Answer:
+def read_answer(found: Mapping[str, Section]) -> EndpointAnswer:
     """What answered on the service's port."""
     section = found.get("answer", MISSING)
     if section.rc in {127, None}:
-        return Answer(status=Unknown(unknown=section.text.strip() or "not asked"))
+        return EndpointAnswer(status=Unknown(unknown=section.text.strip() or "not asked"))
     head, _, body = section.text.partition("\n\n")
     status = re.match(r"HTTP/1\.[01] ([0-9]{3})\b", head)
     if status is None:
-        return Answer(status=None)
-    try:
-        models = tuple(str(model["id"]) for model in json.loads(body)["data"])
-    except (ValueError, TypeError, KeyError, RecursionError):
-        models = ()
-    return Answer(status=int(status.group(1)), models=models)
+        return EndpointAnswer(status=None)
+    names = tuple(name for name, _ in models(body))
+    return EndpointAnswer(status=int(status.group(1)), models=names)

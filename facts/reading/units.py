@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 from facts.hardware.cells import number
 from facts.sections import MISSING, Section
 from inventory.base import Frozen, Unknown
-
-STOPPED = frozenset({"inactive", "failed"})
-"""Active states in which no process runs and none is about to: auto-restart is ``activating``."""
+from inventory.common.systemd import STOPPED, blocks, has_job, moment
 
 
 class UnitFile(Frozen):
@@ -115,8 +111,7 @@ def read_units(found: Mapping[str, Section]) -> tuple[UnitState, ...] | Unknown:
     ready = _ready(found.get("ready", MISSING))
     measured = _measured(found.get("measured", MISSING))
     units = []
-    for block in re.split(r"\n\s*\n", section.text):
-        fields = dict(line.split("=", 1) for line in block.split("\n") if "=" in line)
+    for fields in blocks(section.text):
         name = fields.get("Id", "")
         if name:
             file = _unit_file(found.get(f"unit-file:{name}", MISSING))
@@ -140,27 +135,17 @@ def _unit(
         result=fields.get("Result", ""),
         restarts=number(fields.get("NRestarts", "")),
         exit_status=number(fields.get("ExecMainStatus", "")),
-        started=_timestamp(fields.get("ExecMainStartTimestamp", "")),
+        started=moment(fields.get("ExecMainStartTimestamp", "")),
         invocation=fields.get("InvocationID", ""),
         needs_reload=fields.get("NeedDaemonReload") == "yes",
         drop_ins=tuple(fields.get("DropInPaths", "").split()),
         main_pid=number(fields.get("MainPID", "")),
-        job_queued=fields.get("Job", "") not in {"", "0"},
+        job_queued=has_job(fields),
         file=file,
         ready_invocation=ready,
         measured_invocation=measured[0] if measured else None,
         measured_load=measured[1] if measured else None,
     )
-
-
-def _timestamp(text: str) -> float | None:
-    match = re.fullmatch(r"\w+ (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d{1,6})?) UTC", text.strip())
-    if match is None:
-        return None
-    try:
-        return datetime.fromisoformat(match.group(1)).replace(tzinfo=UTC).timestamp()
-    except ValueError:
-        return None
 
 
 def _unit_file(section: Section) -> UnitFile | Unknown | None:

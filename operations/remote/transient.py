@@ -11,19 +11,19 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from inventory.common.systemd import STOPPED, has_job
+from operations.remote.systemctl import show
+
 POLL = 0.2
-ENDED = frozenset({"inactive", "failed"})
+
+ANSWER_SECONDS = 30.0
+"""The call of a manager that is busy ends by itself after 25."""
 
 
 def properties(unit: str) -> dict[str, str]:
     """What systemd says of the unit."""
-    shown = subprocess.run(
-        ["systemctl", "show", "-p", "LoadState,ActiveState,Result,ExecMainStatus,Job", "--", unit],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line)
+    wanted = ("LoadState", "ActiveState", "Result", "ExecMainStatus", "Job")
+    return show(unit, *wanted, limit=ANSWER_SECONDS)
 
 
 def is_running(state: Mapping[str, str]) -> bool:
@@ -32,8 +32,7 @@ def is_running(state: Mapping[str, str]) -> bool:
     >>> is_running({"ActiveState": "inactive", "Job": "1402"})
     True
     """
-    queued = state.get("Job", "") not in {"", "0"}
-    return queued or (bool(state) and state.get("ActiveState") not in ENDED)
+    return has_job(state) or (bool(state) and state.get("ActiveState") not in STOPPED)
 
 
 def launch(unit: str, description: str, wanted: Mapping[str, str], module: str) -> bool:

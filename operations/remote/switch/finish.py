@@ -10,8 +10,9 @@ from operations.remote.switch import record
 from operations.remote.switch.files import write
 from operations.remote.switch.formers import READY, is_noted
 from operations.remote.switch.request import Request
-from operations.remote.switch.systemd import control, show
+from operations.remote.switch.systemd import control
 from operations.remote.switch.waiting.wait import Ready
+from operations.remote.systemctl import show
 
 
 def finish(

@@ -10,11 +10,13 @@ import json
 from collections.abc import Iterable
 from dataclasses import replace
 
+from inventory.common.models import models
 from operations.remote.switch import record
 from operations.remote.switch.files import write
 from operations.remote.switch.request import Former, Request, former
-from operations.remote.switch.systemd import is_active, runs_from_file, show
-from operations.remote.switch.waiting.probe import ask, models
+from operations.remote.switch.systemd import is_active, runs_from_file
+from operations.remote.switch.waiting.probe import ask
+from operations.remote.systemctl import show
 
 PENDING = record.STATE / "switch.json"
 READY = record.STATE / "ready"

@@ -27,9 +27,10 @@ from operations.remote.switch.page_cache.warm import warm
 from operations.remote.switch.request import Former, Request, read_request
 from operations.remote.switch.rollback import go_back
 from operations.remote.switch.smoke_test.smoke import smoke
-from operations.remote.switch.systemd import control, is_active, kill, runs_from_file, show, start
+from operations.remote.switch.systemd import control, is_active, kill, runs_from_file, start
 from operations.remote.switch.verdict import GPU_HELD, OUTCOME, READY, UNFINISHED, SwitchError
 from operations.remote.switch.waiting.wait import Ready, wait
+from operations.remote.systemctl import show
 
 Say = Callable[[str], None]
 

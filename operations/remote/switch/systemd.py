@@ -1,35 +1,13 @@
-"""What systemd says of units and processes, and what is asked of it."""
+"""What is asked of systemd, and whether a unit runs."""
 
 from __future__ import annotations
 
 import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
 
+from inventory.common.systemd import STOPPED, moment
 from operations.remote.switch.verdict import SwitchError
-
-ANSWER_SECONDS = 10
-"""A manager that is busy with a reload takes one or two."""
-
-STOPPED = frozenset({"inactive", "failed"})
-"""Active states in which no process runs and none is about to."""
-
-
-def show(unit: str, *properties: str) -> dict[str, str]:
-    """Properties of a unit as systemd prints them, times in microseconds and UTC; empty where
-    systemd does not answer in time."""
-    wanted = ",".join(properties)
-    try:
-        shown = subprocess.run(
-            ["systemctl", "show", "--timestamp=us+utc", "-p", wanted, "--", unit],
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=ANSWER_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        return {}
-    return dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line)
+from operations.remote.systemctl import show
 
 
 def control(*arguments: str) -> None:
@@ -70,9 +48,8 @@ def runs_from_file(unit: str) -> bool:
     state = show(unit, "ActiveState", "SubState", "FragmentPath", "ExecMainStartTimestamp")
     if (state.get("ActiveState"), state.get("SubState")) != ("active", "running"):
         return False
+    started = moment(state.get("ExecMainStartTimestamp", ""))
     try:
-        started = datetime.strptime(state["ExecMainStartTimestamp"], "%a %Y-%m-%d %H:%M:%S.%f UTC")
-        written = Path(state["FragmentPath"]).stat().st_mtime
-    except (KeyError, ValueError, OSError):
+        return started is not None and started >= Path(state["FragmentPath"]).stat().st_mtime
+    except (KeyError, OSError):
         return False
-    return started.replace(tzinfo=UTC).timestamp() >= written

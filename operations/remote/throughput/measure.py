@@ -26,8 +26,8 @@ from typing import Any
 
 from operations.remote.switch.files import write
 from operations.remote.switch.record import STATE, amend, entries
-from operations.remote.switch.systemd import show
 from operations.remote.switch.waiting.probe import ask
+from operations.remote.systemctl import show
 from operations.remote.throughput.compare import baseline, changes, compared, slower
 from operations.remote.throughput.rung import Rung, streams
 from operations.remote.throughput.tool import Load, ToolError, climb

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from facts.hardware import parse_hardware
-from facts.hardware.cells import GIB, KIB, MIB
 from facts.sections import sections
 from inventory.base import Unknown
+from inventory.common.units import GIB, KIB, MIB
 from inventory.hardware import Hardware
 from tests.facts.hardware.samples import FIXTURES, TWO_NODES, body, pci, row, sample
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from facts.hardware import parse_hardware
-from facts.hardware.cells import KIB, MIB
 from facts.hardware.numa import (
     GpuSources,
     gpu_node,
@@ -21,6 +20,7 @@ from facts.hardware.smixml import parse_xml
 from facts.hardware.topology import parse_peers, parse_topology
 from facts.sections import sections
 from inventory.base import Unknown
+from inventory.common.units import KIB, MIB
 from tests.facts.hardware.samples import TWO_NODES, body, sample
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from facts.hardware.cells import MIB
 from facts.hardware.csvtable import table
 from facts.hardware.processes import parse_processes
 from facts.hardware.smi import parse_query
@@ -13,6 +12,7 @@ from facts.hardware.smitext import (
     lost_bus_ids,
 )
 from inventory.base import Unknown
+from inventory.common.units import MIB
 from tests.facts.hardware.samples import row, sample
 
 ORDER_B = (

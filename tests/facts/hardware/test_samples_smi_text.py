@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from facts.hardware.cells import MIB
 from facts.hardware.smi import parse_query
 from facts.hardware.smitext import (
     Failure,
@@ -17,6 +16,7 @@ from facts.hardware.smitext import (
 )
 from facts.hardware.smixml import parse_xml
 from inventory.base import Unknown
+from inventory.common.units import MIB
 from tests.facts.hardware.samples import sample
 
 

@@ -12,12 +12,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from operations.remote.switch.cgroup import Place, place
-from operations.remote.switch.gpu_memory.smi import Card, Process
+from inventory.common.cgroup import ProcessOrigin, origin
+from inventory.common.smi import is_hidden
+from inventory.common.units import GIB, MIB, gibibytes
+from operations.remote.switch.gpu_memory.smi import GpuReading, Process
 
 _START_FIELD = 22  # proc(5): starttime
 _DAY = 86400
-_GIB = 1024  # MiB
 _INTERPRETER = re.compile(r"(python[0-9.]*|perl|ruby|node|bash|sh)")
 
 
@@ -26,7 +27,7 @@ class Holder:
     """A process and what it holds.
 
     + held: (UUID of the card or the driver's word, MiB or None), one a card
-    + place: None where the process is not in /proc
+    + origin: None where the process is not in /proc
     + ticks: start in clock ticks since boot: tells two processes of one pid apart
     + started: seconds since the epoch
     """
@@ -34,7 +35,7 @@ class Holder:
     pid: int | None
     name: str
     held: tuple[tuple[str, int | None], ...]
-    place: Place | None = None
+    origin: ProcessOrigin | None = None
     ticks: int | None = None
     started: float | None = None
 
@@ -45,12 +46,12 @@ class Holder:
 
     @property
     def unit(self) -> str | None:
-        return self.place.unit if self.place else None
+        return self.origin.unit if self.origin else None
 
     @property
     def is_hidden(self) -> bool:
         """The driver tells of a process that this system does not show."""
-        return self.place is None
+        return self.origin is None
 
 
 def start_ticks(stat: str) -> int | None:
@@ -96,22 +97,22 @@ def amount(mib: int | None) -> str:
     """Memory for people."""
     if mib is None:
         return "an unknown amount"
-    return f"{mib} MiB" if mib < _GIB else f"{mib / _GIB:.1f} GiB"
+    return f"{mib} MiB" if mib * MIB < GIB else gibibytes(mib * MIB)
 
 
-def phrase(holder: Holder, cards: Mapping[str, Card], now: float) -> str:
+def phrase(holder: Holder, cards: Mapping[str, GpuReading], now: float) -> str:
     """One holder in words.
 
     + now: seconds since the epoch
 
     >>> uuid = "GPU-1b2c3d4e-…"
-    >>> hold = Holder(412, "python3 train.py", ((uuid, 61440),), Place(None, "in no unit"))
-    >>> phrase(hold, {uuid: Card(uuid, 4)}, 0)
+    >>> hold = Holder(412, "python3 train.py", ((uuid, 61440),), ProcessOrigin(None, "in no unit"))
+    >>> phrase(hold, {uuid: GpuReading(uuid, 4)}, 0)
     'python3 train.py (pid 412, in no unit) holds 60.0 GiB of GPU 4 (GPU-1b2c3d4e)'
     """
     about = [f"pid {holder.pid}" if holder.pid is not None else "pid not told by the driver"]
-    if holder.place is not None:
-        about.append(holder.place.words)
+    if holder.origin is not None:
+        about.append(holder.origin.words)
     elif holder.pid is not None:
         about.append("not in /proc: of another pid namespace, or just gone")
     if holder.started is not None:
@@ -132,12 +133,12 @@ def identify(processes: Iterable[Process], proc: Path = Path("/proc")) -> tuple[
 
 def _holder(pid: int | None, of: Sequence[Process], proc: Path) -> Holder:
     name, held = of[0].name, tuple((process.gpu, process.mib) for process in of)
-    if pid is None or name.startswith("["):
+    if pid is None or is_hidden(name):
         # [Not Found]: the number is of another pid namespace, whoever has it here.
-        return Holder(pid, "a process without a name" if name.startswith("[") else name, held)
+        return Holder(pid, "a process without a name" if is_hidden(name) else name, held)
     try:
         ticks = start_ticks((proc / str(pid) / "stat").read_text(errors="replace"))
-        where = place((proc / str(pid) / "cgroup").read_text(errors="replace"))
+        where = origin((proc / str(pid) / "cgroup").read_text(errors="replace").splitlines())
         words = (proc / str(pid) / "cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         return Holder(pid, name, held)

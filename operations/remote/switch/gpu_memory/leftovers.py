@@ -7,9 +7,10 @@ import signal
 from collections.abc import Iterable
 from pathlib import Path
 
-from operations.remote.switch.cgroup import members, place_of
+from inventory.common.systemd import STOPPED
+from operations.remote.switch.cgroup import members, origin_of
 from operations.remote.switch.gpu_memory.holders import Holder, title
-from operations.remote.switch.systemd import STOPPED, show
+from operations.remote.systemctl import show
 
 
 def is_over(unit: str) -> bool:
@@ -54,7 +55,7 @@ def end(pid: int, unit: str) -> str | None:
         return None
     try:
         folder = Path("/proc", str(pid))
-        found = place_of(pid)
+        found = origin_of(pid)
         if found is None or found.unit != unit:
             return None
         words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")

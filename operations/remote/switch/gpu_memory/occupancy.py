@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from operations.remote.switch.gpu_memory.holders import Holder, amount, identify, phrase
 from operations.remote.switch.gpu_memory.smi import (
-    Card,
+    GpuReading,
     ask,
     complaint,
     on_cards,
@@ -33,7 +33,7 @@ class Sample:
       tells those of this system as they are
     """
 
-    cards: Mapping[str, Card]
+    cards: Mapping[str, GpuReading]
     holders: tuple[Holder, ...]
     blind: str = ""
     numbered: bool = False
@@ -57,7 +57,7 @@ class Sample:
         return tuple(words)
 
     @property
-    def unowned(self) -> tuple[Card, ...]:
+    def unowned(self) -> tuple[GpuReading, ...]:
         """Cards with memory in use and no process on them."""
         owned = {gpu for holder in self.holders for gpu, _ in holder.held}
         return tuple(

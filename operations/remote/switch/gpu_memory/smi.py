@@ -14,26 +14,22 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from inventory.common import smi
+
 CARDS = ("index", "mig.mode.current", "uuid", "pstate", "memory.used", "name")
-APPS = ("gpu_uuid", "pid", "used_memory", "process_name")
-"""Names come last: nothing is quoted, and they may hold commas."""
+"""The name comes last: nothing is quoted, and it may hold commas."""
 
 PLACES = (
     "/usr/local/nvidia/bin:/usr/lib/wsl/lib:/run/nvidia/driver/usr/bin:/run/current-system/sw/bin"
 )
 """Where nvidia-smi is on machines that do not have it on the PATH."""
 
-NO_PID = (0, 0xFFFFFFFF)
-"""Numbers that drivers 535.43 to 535.86 print for lack of one (nvitop#75)."""
-
-_ABSENT = ("[N/A]", "N/A", "[Not Supported]", "Not Supported")
-_INTEGRATED = re.compile(r"\b(GB10|Thor|Orin|N1X)\b")
 _LAST_WORDS = 160
 _REAP = 1.0
 
 
 @dataclass(frozen=True)
-class Card:
+class GpuReading:
     """One GPU.
 
     + index: nvidia-smi's number, for people only
@@ -69,7 +65,7 @@ class Process:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ToolOutput:
     """What one call printed.
 
     + status: None where it was not run, or did not end in time
@@ -79,7 +75,7 @@ class Answer:
     text: str
 
 
-def ask(limit: float) -> tuple[Answer, Answer]:
+def ask(limit: float) -> tuple[ToolOutput, ToolOutput]:
     """Memory of the cards, and the processes on them.
 
     + limit: seconds; without persistence mode a call may take half a minute (AgentBaker#2829)
@@ -87,7 +83,7 @@ def ask(limit: float) -> tuple[Answer, Answer]:
     deadline = time.monotonic() + limit
     calls = []
     try:
-        for query in ("gpu=" + ",".join(CARDS), "compute-apps=" + ",".join(APPS)):
+        for query in ("gpu=" + ",".join(CARDS), "compute-apps=" + ",".join(smi.APPS)):
             calls.append(
                 subprocess.Popen(
                     ["nvidia-smi", f"--query-{query}", "--format=csv,noheader,nounits"],
@@ -100,12 +96,12 @@ def ask(limit: float) -> tuple[Answer, Answer]:
                 )
             )
     except OSError as error:
-        silent = Answer(None, f"it cannot be run ({error.strerror})")
+        silent = ToolOutput(None, f"it cannot be run ({error.strerror})")
         return silent, silent
     return _collect(calls[0], deadline, limit), _collect(calls[1], deadline, limit)
 
 
-def _collect(call: subprocess.Popen[str], deadline: float, limit: float) -> Answer:
+def _collect(call: subprocess.Popen[str], deadline: float, limit: float) -> ToolOutput:
     try:
         text, _ = call.communicate(timeout=max(0.0, deadline - time.monotonic()))
     except subprocess.TimeoutExpired:
@@ -115,11 +111,11 @@ def _collect(call: subprocess.Popen[str], deadline: float, limit: float) -> Answ
             call.wait(_REAP)
         if call.stdout:
             call.stdout.close()
-        return Answer(None, f"no answer within {limit:.0f} s")
-    return Answer(call.returncode, text)
+        return ToolOutput(None, f"no answer within {limit:.0f} s")
+    return ToolOutput(call.returncode, text)
 
 
-def complaint(answer: Answer) -> str:
+def complaint(answer: ToolOutput) -> str:
     """Why there is no good answer, for people: the status and the tool's first words."""
     said = " ".join(" ".join(answer.text.split("\n\n")[0].split()).split())[:_LAST_WORDS]
     if answer.status is None:
@@ -127,68 +123,57 @@ def complaint(answer: Answer) -> str:
     return f"nvidia-smi ended with status {answer.status}: {said or 'it said nothing'}"
 
 
-def parse_cards(answer: Answer, gpus: Iterable[str]) -> dict[str, Card]:
+def parse_cards(answer: ToolOutput, gpus: Iterable[str]) -> dict[str, GpuReading]:
     """One card for each of these UUIDs.
 
     Rows count whatever the exit status: another card that is lost spoils the status, not the
     rows. A card without a row does not answer. What is unknown is never a number: a dead card
     prints "0 MiB used" beside a state that it cannot tell.
     """
-    rows: dict[str, Card] = {}
+    rows: dict[str, GpuReading] = {}
     strays = []
     for line in answer.text.splitlines() if answer.status is not None else ():
-        cells = [cell.strip() for cell in line.split(",", len(CARDS) - 1)]
-        row = dict(zip(CARDS, cells, strict=False))
-        if len(cells) == len(CARDS) and row["uuid"].startswith("GPU-"):
+        row = dict(zip(CARDS, smi.cells(line, CARDS) or (), strict=False))
+        if row.get("uuid", "").startswith("GPU-"):
             rows.setdefault(row["uuid"], _card(row))
         elif line.strip():
             strays.append(line.strip())
     why = complaint(answer)
     if rows or answer.status == 0:
         why = f"nvidia-smi has no row for it{': ' + strays[0][:_LAST_WORDS] if strays else ''}"
-    return {uuid: rows.get(uuid, Card(uuid, why=why)) for uuid in gpus}
+    return {uuid: rows.get(uuid, GpuReading(uuid, why=why)) for uuid in gpus}
 
 
-def _card(row: Mapping[str, str]) -> Card:
-    used = row["memory.used"]
-    count = int(used) if re.fullmatch(r"[0-9]{1,9}", used) else None
+def _card(row: Mapping[str, str]) -> GpuReading:
+    used, pstate = row["memory.used"], row["pstate"]
+    count = smi.whole(used, 9)
     why = "" if count is not None else f"memory.used is {used or 'empty'}"
-    if count is None and used in _ABSENT and _INTEGRATED.search(row["name"]):
+    if smi.is_absent(used) and smi.is_integrated(row["name"]):
         # It has no memory of its own: what it holds is its processes' alone.
         count, why = 0, ""
-    if not re.fullmatch(r"P[0-9]{1,2}", row["pstate"]) and row["pstate"] not in _ABSENT:
-        count, why = None, f"pstate is {row['pstate'] or 'empty'}"
-    mig = row["mig.mode.current"]
-    if mig not in ("Disabled", *_ABSENT):
-        count, why = None, f"MIG is {mig or 'unknown'}: the whole card's memory tells nothing"
-    index = row["index"]
-    number = int(index) if re.fullmatch(r"[0-9]{1,4}", index) else None
-    return Card(row["uuid"], number, count, why, mig == "Enabled")
+    if not re.fullmatch(r"P[0-9]{1,2}", pstate) and not smi.is_absent(pstate):
+        count, why = None, f"pstate is {pstate or 'empty'}"
+    mig = smi.mig(row["mig.mode.current"])
+    if mig is not False:
+        word = row["mig.mode.current"] or "unknown"
+        count, why = None, f"MIG is {word}: the whole card's memory tells nothing"
+    return GpuReading(row["uuid"], smi.whole(row["index"], 4), count, why, mig is True)
 
 
 def parse_apps(text: str) -> tuple[Process, ...]:
     """One process a line. No line is lost: one of another shape is a process without a name."""
     found = []
     for line in text.splitlines():
-        if not line.strip():
-            continue
-        cells = [cell.strip() for cell in line.split(",", len(APPS) - 1)]
-        gpu, pid, mib, name = (
-            cells if len(cells) == len(APPS) else ("?", "", "", line.strip()[:_LAST_WORDS])
-        )
-        number = int(pid) if re.fullmatch(r"[0-9]{1,10}", pid) else None
-        found.append(
-            Process(
-                gpu=gpu,
-                pid=None if number in NO_PID else number,
-                mib=int(mib) if re.fullmatch(r"[0-9]{1,9}", mib) else None,
-                name=name,
-            )
-        )
+        if line.strip():
+            stray = ("?", "", "", line.strip()[:_LAST_WORDS])
+            gpu, pid, mib, name = smi.cells(line, smi.APPS) or stray
+            number = smi.whole(pid, 10)
+            number = None if number in smi.NO_PID else number
+            found.append(Process(gpu, number, smi.whole(mib, 9), name))
     return tuple(found)
 
 
-def on_cards(processes: Iterable[Process], cards: Mapping[str, Card]) -> tuple[Process, ...]:
+def on_cards(processes: Iterable[Process], cards: Mapping[str, GpuReading]) -> tuple[Process, ...]:
     """The processes that are, or may be, on one of these cards."""
     mig = any(card.mig for card in cards.values())
     return tuple(

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
+from inventory.common.models import REFUSED
 from operations.remote.switch.smoke_test.asking import Answer, post
 from operations.remote.switch.smoke_test.judging import Asked, Judged, UnusableError, judge, shown
 from operations.remote.switch.verdict import SwitchError
@@ -63,7 +64,7 @@ def smoke(
     ask = partial(_ask, target, seconds=seconds)
     body = {"messages": [{"role": "user", "content": PROMPT}], "max_tokens": TOKENS}
     answer = ask("/v1/chat/completions", body)
-    if answer.status in {401, 403}:
+    if answer.status in REFUSED:
         return (
             f"{target.url} wants an API key, which is not at hand here: the server lives, and "
             "what it answers was not looked at",

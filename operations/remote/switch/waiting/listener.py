@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from operations.remote.switch.cgroup import place_of
+from operations.remote.switch.cgroup import origin_of
 
 LISTENS = "0A"
 """TCP_LISTEN of the kernel's table (include/net/tcp_states.h)."""
@@ -139,7 +139,7 @@ def owners(inode: int, unit: str) -> list[Owner]:
 
 
 def _unit(pid: int) -> str | None:
-    found = place_of(pid)
+    found = origin_of(pid)
     return found.unit if found else None
 
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import http.client
-import json
 import threading
 import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
-from typing import Any
 
+from inventory.common.models import models
 from operations.remote.switch.waiting.listener import Owner, endpoint, listening, owners, reached
 from operations.remote.switch.waiting.target import Target
 
@@ -18,9 +17,6 @@ INTERVAL = 0.15
 TIMEOUT = 2.0
 """Seconds for one answer; a server that is busy with its first requests takes a while."""
 MOST_BYTES = 1 << 20
-
-REFUSED = frozenset({401, 403})
-"""What an API key guards answers this without one. It is a living server's answer."""
 
 
 @dataclass(frozen=True)
@@ -107,20 +103,3 @@ def ask(url: str, timeout: float = TIMEOUT, most: int = MOST_BYTES) -> tuple[int
         return error.code, b""
     except (OSError, ValueError, http.client.HTTPException):
         return None, b""
-
-
-def models(text: bytes) -> tuple[tuple[str, int | None], ...]:
-    """Names and context lengths of ``/v1/models``; nothing where the text is not such a list.
-
-    >>> models(b'{"data": [{"id": "m", "max_model_len": 8}]}')
-    (('m', 8),)
-    """
-    try:
-        data: Any = json.loads(text)["data"]
-        return tuple((str(one["id"]), _whole(one.get("max_model_len"))) for one in data)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        return ()
-
-
-def _whole(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) else None

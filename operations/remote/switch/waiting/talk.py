@@ -6,7 +6,7 @@ import time
 
 from operations.remote.switch.waiting.expectation import Say
 from operations.remote.switch.waiting.phases import Track
-from operations.remote.switch.waiting.state import State
+from operations.remote.switch.waiting.state import UnitMoment
 from operations.remote.switch.waiting.target import Target
 from operations.remote.switch.waiting.verdicts import ANSWER
 
@@ -26,7 +26,7 @@ class Talk:
         self._spoke = self._percented = time.monotonic()
         self._percent: int | None = None
 
-    def unit(self, unit: str, now: State, track: Track) -> None:
+    def unit(self, unit: str, now: UnitMoment, track: Track) -> None:
         """The unit's state, where it is another one."""
         if now.words != self._unit:
             self._unit = now.words

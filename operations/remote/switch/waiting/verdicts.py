@@ -6,7 +6,8 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from operations.remote.switch.waiting.state import State, span
+from inventory.common.systemd import span
+from operations.remote.switch.waiting.state import UnitMoment
 
 EXITED = 1
 """CLD_EXITED; 2 and 3 are an end by a signal, without and with a core dump."""
@@ -88,7 +89,7 @@ def ending(code: int, status: int) -> str:
         return f"exit status {status}"
 
 
-def of_unit(now: State, first: State, end: Exit, *, fell: bool = False) -> Verdict | None:
+def of_unit(now: UnitMoment, first: UnitMoment, end: Exit, *, fell: bool = False) -> Verdict | None:
     """The verdict that the unit alone allows; None while it may still come up.
 
     + first: as it was when the wait began
@@ -110,7 +111,7 @@ def of_unit(now: State, first: State, end: Exit, *, fell: bool = False) -> Verdi
     return _leaving(now) if now.active == "deactivating" and now.code == 0 else _gone(now, end)
 
 
-def _leaving(now: State) -> Verdict:
+def _leaving(now: UnitMoment) -> Verdict:
     """Of a unit that goes down while its main process still runs."""
     if now.result == "success":
         return Verdict("stopped", "somebody stops the unit while it is starting")
@@ -118,7 +119,7 @@ def _leaving(now: State) -> Verdict:
     return Verdict("crashed", f"the start failed: {reason}; {_then(now)}")
 
 
-def _gone(now: State, end: Exit) -> Verdict | None:
+def _gone(now: UnitMoment, end: Exit) -> Verdict | None:
     """Of a unit whose main process is gone without a failure; None where it is not gone."""
     gone = now.active in {"inactive", "deactivating"} or now.sub == "exited"
     if not gone or now.job:
@@ -138,7 +139,7 @@ _EXITED_0 = (
 )
 
 
-def _failed(now: State) -> Verdict:
+def _failed(now: UnitMoment) -> Verdict:
     spent = now.restart != "no" and 0 < now.burst <= now.restarts + 1
     if now.result == "start-limit-hit" or spent:
         return Verdict(
@@ -149,7 +150,9 @@ def _failed(now: State) -> Verdict:
     return Verdict("crashed", f"its main process ended: {_how(now)}; {_then(now)}")
 
 
-def _again(now: State, before: int, first: State | None = None, end: Exit | None = None) -> Verdict:
+def _again(
+    now: UnitMoment, before: int, first: UnitMoment | None = None, end: Exit | None = None
+) -> Verdict:
     """Of a unit that systemd starts again, or has started again.
 
     + before: restarts before the start that ended
@@ -167,7 +170,7 @@ def _again(now: State, before: int, first: State | None = None, end: Exit | None
     return Verdict("crashed", f"its main process ended: {how}; {_then(now)}")
 
 
-def _looping(now: State, how: str) -> Verdict:
+def _looping(now: UnitMoment, how: str) -> Verdict:
     restarts = now.restarts
     return Verdict(
         "crash-looping",
@@ -176,7 +179,7 @@ def _looping(now: State, how: str) -> Verdict:
     )
 
 
-def _how(now: State) -> str:
+def _how(now: UnitMoment) -> str:
     """How the start ended, with systemd's reason where it had one of its own."""
     if now.result == "start-limit-hit" and now.code == 0:
         return "it was not started at all"
@@ -184,7 +187,7 @@ def _how(now: State) -> str:
     return f"{said} ({_RESULTS[now.result]})" if now.result in _RESULTS else said
 
 
-def _then(now: State) -> str:
+def _then(now: UnitMoment) -> str:
     """What systemd does next, and how many starts are used up."""
     used = now.restarts + 1
     limit = f"start {used} of the {now.burst} it allows{_interval(now)}" if now.burst else ""
@@ -197,7 +200,7 @@ def _then(now: State) -> str:
     return f"{next_step} ({limit})" if limit else next_step
 
 
-def _interval(now: State) -> str:
+def _interval(now: UnitMoment) -> str:
     return f" in {span(now.interval)}" if now.interval else ""
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 
-from operations.remote.switch.systemd import show
+from inventory.common.models import REFUSED
+from inventory.common.systemd import span
 from operations.remote.switch.verdict import SwitchError
 from operations.remote.switch.waiting.expectation import Expectation, Ready, Say
 from operations.remote.switch.waiting.journal import (
@@ -18,8 +19,8 @@ from operations.remote.switch.waiting.journal import (
     opening,
 )
 from operations.remote.switch.waiting.phases import UP, Track
-from operations.remote.switch.waiting.probe import REFUSED, Answer, Probe
-from operations.remote.switch.waiting.state import PROPERTIES, State, span, state
+from operations.remote.switch.waiting.probe import Answer, Probe
+from operations.remote.switch.waiting.state import PROPERTIES, UnitMoment, unit_moment
 from operations.remote.switch.waiting.talk import Talk
 from operations.remote.switch.waiting.target import Target
 from operations.remote.switch.waiting.verdicts import (
@@ -31,6 +32,7 @@ from operations.remote.switch.waiting.verdicts import (
     of_unit,
     patience,
 )
+from operations.remote.systemctl import show
 
 TICK = 0.05
 """Seconds between two looks into the journal and at the endpoint's answer."""
@@ -52,8 +54,8 @@ class Watch:
     def __init__(self, target: Target, expect: Expectation, say: Say, probe: Probe) -> None:
         self.target, self.expect, self.probe = target, expect, probe
         self.began = time.monotonic()
-        self.first: State | None = None
-        self.now = State()
+        self.first: UnitMoment | None = None
+        self.now = UnitMoment()
         self.journal: Journal | None = None
         self.track = Track(expect.milestones, self.began, expect.before)
         self.end = Exit()
@@ -97,7 +99,7 @@ class Watch:
         shown = show(self.target.unit, *PROPERTIES)
         if "ActiveState" not in shown:  # systemd is busy with itself
             return
-        self.now = state(shown)
+        self.now = unit_moment(shown)
         queued = self.now.active in {"inactive", "failed"} and self.now.job
         if self.first is None and not queued:
             self._settle()

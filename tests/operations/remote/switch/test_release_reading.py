@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operations.remote.switch.cgroup import Place, place
+from inventory.common.cgroup import ProcessOrigin
 from operations.remote.switch.gpu_memory import holders
 from operations.remote.switch.gpu_memory.holders import (
     Holder,
@@ -21,21 +21,20 @@ from operations.remote.switch.gpu_memory.holders import (
 )
 from operations.remote.switch.gpu_memory.occupancy import IDLE_MIB, Sample, foreign, reasons
 from operations.remote.switch.gpu_memory.smi import (
-    Answer,
-    Card,
+    GpuReading,
     Process,
+    ToolOutput,
     on_cards,
     parse_apps,
     parse_cards,
 )
 
 A, B = "GPU-00000001-5107-4b0c-8000-000000000001", "GPU-00000002-5107-4b0c-8000-000000000002"
-HEX = "3f2a1b0c9d8e7f6a5b4c3d2e1f0a9b8c7d6e5f4a3b2c1d0e9f8a7b6c5d4e3f2a"
 ROW = "{index}, Disabled, {uuid}, P8, {used}, NVIDIA RTX PRO 6000"
 
 
-def cards(*lines: str, status: int | None = 0) -> dict[str, Card]:
-    return parse_cards(Answer(status, "\n".join(lines) + "\n"), [A, B])
+def cards(*lines: str, status: int | None = 0) -> dict[str, GpuReading]:
+    return parse_cards(ToolOutput(status, "\n".join(lines) + "\n"), [A, B])
 
 
 def test_memory_of_two_cards() -> None:
@@ -88,7 +87,7 @@ def test_an_answer_that_was_cut_off_in_time_counts_for_nothing() -> None:
 
 
 def test_a_gpu_without_memory_of_its_own_is_held_by_its_processes_alone() -> None:
-    read = parse_cards(Answer(0, f"0, [N/A], {A}, P8, [N/A], NVIDIA GB10\n"), [A])
+    read = parse_cards(ToolOutput(0, f"0, [N/A], {A}, P8, [N/A], NVIDIA GB10\n"), [A])
     assert Sample(read, ()).free
     held = Holder(5, "python3", ((A, None),))
     assert not Sample(read, (held,)).free
@@ -96,7 +95,7 @@ def test_a_gpu_without_memory_of_its_own_is_held_by_its_processes_alone() -> Non
 
 @given(st.text(), st.sampled_from([None, 0, 15]))
 def test_any_text_is_read_and_no_card_is_left_out(text: str, status: int | None) -> None:
-    read = parse_cards(Answer(status, text), [A, B])
+    read = parse_cards(ToolOutput(status, text), [A, B])
     assert set(read) == {A, B}
     for card in read.values():
         assert (card.used is None) == bool(card.why)
@@ -129,79 +128,8 @@ def test_processes_that_are_told_badly_are_processes_all_the_same() -> None:
 
 def test_slices_count_where_one_of_the_cards_is_cut() -> None:
     part = Process("MIG-1c5e6a0f-0000", 5, 100, "python")
-    assert on_cards([part], {A: Card(A, 0, 5)}) == ()
-    assert on_cards([part], {A: Card(A, 0, None, "MIG is Enabled", mig=True)}) == (part,)
-
-
-@pytest.mark.parametrize(
-    ("path", "unit", "words"),
-    [
-        ("/system.slice/vllm-old.service", "vllm-old.service", "in vllm-old.service"),
-        ("/system.slice/vllm-old.service (deleted)", "vllm-old.service", "in vllm-old.service"),
-        ("/vllm.slice/vllm-old.service/worker", "vllm-old.service", "in vllm-old.service"),
-        (
-            "/user.slice/user-1000.slice/user@1000.service/app.slice/vllm-old.service",
-            "user@1000.service/vllm-old.service",
-            "in vllm-old.service of user 1000",
-        ),
-        (
-            "/user.slice/user-1000.slice/session-3.scope",
-            "session-3.scope",
-            "in login session 3 of user 1000",
-        ),
-        (
-            f"/system.slice/docker-{HEX}.scope",
-            f"docker-{HEX}.scope",
-            "in container 3f2a1b0c9d8e (docker)",
-        ),
-        (f"/docker/{HEX}", None, "in container 3f2a1b0c9d8e (docker)"),
-        (
-            f"/machine.slice/libpod-{HEX}.scope/container",
-            f"libpod-{HEX}.scope",
-            "in container 3f2a1b0c9d8e (libpod)",
-        ),
-        (
-            f"/system.slice/chat.service/libpod-payload-{HEX}",
-            "chat.service",
-            "in container 3f2a1b0c9d8e (libpod) of chat.service",
-        ),
-        (
-            f"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/"
-            f"cri-containerd-{HEX}.scope",
-            f"cri-containerd-{HEX}.scope",
-            "in container 3f2a1b0c9d8e (cri-containerd)",
-        ),
-        (f"/kubepods/burstable/pod1/{HEX}", None, "in container 3f2a1b0c9d8e (kubepods)"),
-        ("/lxc.payload.train/system.slice/x.service", None, "in container train (lxc)"),
-        (
-            "/machine.slice/systemd-nspawn@lab.service/payload/system.slice/a.service",
-            "systemd-nspawn@lab.service",
-            "in container lab (machine)",
-        ),
-        (
-            r"/machine.slice/machine-qemu\x2d1\x2dvm.scope/libvirt",
-            r"machine-qemu\x2d1\x2dvm.scope",
-            "in container qemu-1-vm (machine)",
-        ),
-        ("/", None, "in no unit"),
-        ("/../../system.slice/a.service", None, "outside this system's control groups"),
-    ],
-)
-def test_where_a_process_belongs(path: str, unit: str | None, words: str) -> None:
-    assert place(f"0::{path}\n") == Place(unit, words)
-    assert place(f"12:pids:/\n1:name=systemd:{path}\n0::/\n").unit == unit
-
-
-@given(st.text())
-def test_any_control_group_has_a_place(text: str) -> None:
-    assert place(text).words
-    assert place(f"0::{text}").words
-
-
-def test_a_unit_of_ours_is_not_one_that_is_only_named_in_the_path() -> None:
-    inside = place(f"0::/system.slice/docker-{HEX}.scope/system.slice/vllm-old.service\n")
-    assert inside.unit == f"docker-{HEX}.scope"
-    assert place("0::/lxc/box/system.slice/vllm-old.service\n").unit is None
+    assert on_cards([part], {A: GpuReading(A, 0, 5)}) == ()
+    assert on_cards([part], {A: GpuReading(A, 0, None, "MIG is Enabled", mig=True)}) == (part,)
 
 
 @given(st.text(alphabet=") (a1S"), st.integers(0, 1 << 62))
@@ -247,7 +175,7 @@ def test_one_holder_on_two_cards_is_one_phrase(tmp_path: Path) -> None:
     processes = [Process(A, 5, 2048, "python3"), Process(B, 5, None, "python3")]
     (holder,) = holders.identify(processes, tmp_path)
     assert holder.is_hidden
-    assert phrase(holder, {A: Card(A, 0), B: Card(B, 1)}, 0.0) == (
+    assert phrase(holder, {A: GpuReading(A, 0), B: GpuReading(B, 1)}, 0.0) == (
         "python3 (pid 5, not in /proc: of another pid namespace, or just gone) holds "
         "2.0 GiB of GPU 0 (GPU-00000001), an unknown amount of GPU 1 (GPU-00000002)"
     )
@@ -265,14 +193,14 @@ def test_a_number_of_another_namespace_is_nobody_here(tmp_path: Path) -> None:
 
 
 OURS = frozenset({"vllm-old.service"})
-OUR = Holder(1, "VLLM::Worker", ((A, 9),), Place("vllm-old.service", "in vllm-old.service"))
-OTHER = Holder(2, "train", ((A, 9),), Place("tenant.service", "in tenant.service"))
-LOOSE = Holder(3, "train", ((A, 9),), Place(None, "in no unit"))
+OUR = Holder(1, "VLLM::Worker", ((A, 9),), ProcessOrigin("vllm-old.service", "in vllm-old.service"))
+OTHER = Holder(2, "train", ((A, 9),), ProcessOrigin("tenant.service", "in tenant.service"))
+LOOSE = Holder(3, "train", ((A, 9),), ProcessOrigin(None, "in no unit"))
 HIDDEN = Holder(4, "train", ((A, 9),))
 
 
 def seen(*holders: Holder, numbered: bool = True) -> Sample:
-    return Sample({A: Card(A, 0, 9)}, holders, numbered=numbered)
+    return Sample({A: GpuReading(A, 0, 9)}, holders, numbered=numbered)
 
 
 def test_strangers_are_those_of_no_unit_of_ours() -> None:
@@ -292,13 +220,13 @@ def test_a_hidden_process_may_be_ours_only_where_none_is_told_by_its_number_here
     blind=st.sampled_from(["", "no answer"]),
 )
 def test_free_is_all_known_and_nothing_held(used: int, held: list[Holder], blind: str) -> None:
-    sample = Sample({A: Card(A, 0, used), B: Card(B, 1, 0)}, tuple(held), blind)
+    sample = Sample({A: GpuReading(A, 0, used), B: GpuReading(B, 1, 0)}, tuple(held), blind)
     assert sample.free == (used <= IDLE_MIB and not held and not blind)
     assert bool(reasons(sample)) == (not sample.free), "what is not free has a reason"
 
 
 def test_memory_without_a_process_is_said() -> None:
-    (words,) = reasons(Sample({A: Card(A, 0, 61440), B: Card(B, 1, 0)}, ()))
+    (words,) = reasons(Sample({A: GpuReading(A, 0, 61440), B: GpuReading(B, 1, 0)}, ()))
     assert words == "60.0 GiB of GPU 0 (GPU-00000001) in use, by no process that is shown"
 
 

@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operations.remote.switch.cgroup import place_of
+from operations.remote.switch.cgroup import origin_of
 from operations.remote.switch.waiting import probe
 from operations.remote.switch.waiting.listener import (
     Socket,
@@ -89,7 +89,7 @@ def test_the_process_behind_a_socket(listener: socket.socket) -> None:
     (found,) = reached(listening(), [ip_address(address)], port)
     mine = next(one for one in owners(found.inode, "no-such.service") if one.pid == os.getpid())
     assert not mine.ours
-    place = place_of(os.getpid())
+    place = origin_of(os.getpid())
     assert place is not None
     assert f"(pid {os.getpid()}, {place.unit or 'in no unit'})" in mine.words
     assert owners(1, "no-such.service") == []
@@ -128,15 +128,3 @@ def test_a_proxy_of_the_environment_plays_no_part(monkeypatch: pytest.MonkeyPatc
     with http.server.HTTPServer(("127.0.0.1", 0), Refuses) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
         assert probe.ask(f"http://127.0.0.1:{server.server_port}/v1/models") == (401, b"")
-
-
-@given(st.binary() | st.text().map(str.encode))
-def test_any_answer_can_be_read(text: bytes) -> None:
-    assert isinstance(probe.models(text), tuple)
-
-
-def test_a_list_of_models() -> None:
-    one, two, three = b'{"id": "a", "max_model_len": 8}', b'{"id": "b"}', b'{"id": 3}'
-    text = b'{"data": [' + b",".join((one, two, three)) + b"]}"
-    assert probe.models(text) == (("a", 8), ("b", None), ("3", None))
-    assert probe.models(b'{"data": [1]}') == probe.models(b"[]") == probe.models(b"<html>") == ()

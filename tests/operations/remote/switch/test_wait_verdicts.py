@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from operations.remote.switch.waiting.state import PROPERTIES, State, seconds, span, state
+from operations.remote.switch.waiting.state import PROPERTIES, UnitMoment, unit_moment
 from operations.remote.switch.waiting.verdicts import (
     ANSWER,
     HEARTBEATS,
@@ -21,7 +21,7 @@ from operations.remote.switch.waiting.verdicts import (
     patience,
 )
 
-LOADING = State(
+LOADING = UnitMoment(
     active="active",
     sub="running",
     restart="always",
@@ -37,7 +37,7 @@ GONE = replace(LOADING, active="inactive", sub="dead", code=1, status=0)
 STARTING = replace(LOADING, active="activating", sub="start")
 
 
-def verdict(now: State, end: Exit | None = None, **more: bool) -> Verdict:
+def verdict(now: UnitMoment, end: Exit | None = None, **more: bool) -> Verdict:
     found = of_unit(now, LOADING, end or Exit(over=True), **more)
     assert found is not None
     return found
@@ -51,10 +51,10 @@ def verdict(now: State, end: Exit | None = None, **more: bool) -> Verdict:
         replace(STARTING, sub="start-pre"),
         replace(STARTING, sub="start-post"),
         replace(GONE, job=True),
-        State(active=""),
+        UnitMoment(active=""),
     ],
 )
-def test_it_may_still_come_up(now: State) -> None:
+def test_it_may_still_come_up(now: UnitMoment) -> None:
     assert of_unit(now, LOADING, Exit()) is None
 
 
@@ -152,14 +152,14 @@ def test_a_failure_short_of_the_limit_is_a_crash() -> None:
     "now",
     [
         GONE,
-        State(restart="no"),  # forgotten by systemd, not by the journal
+        UnitMoment(restart="no"),  # forgotten by systemd, not by the journal
         replace(GONE, active="active", sub="exited"),
         replace(GONE, active="deactivating", sub="stop-sigterm"),
         replace(AGAIN, code=1, status=0),
         replace(LOADING, invocation="b", restarts=1),
     ],
 )
-def test_status_0_is_a_failure(now: State) -> None:
+def test_status_0_is_a_failure(now: UnitMoment) -> None:
     found = verdict(now)
     assert found.kind == "exited-0"
     assert "vllm-project/vllm#48966" in found.sentence
@@ -170,12 +170,12 @@ def test_somebody_stopped_it() -> None:
     assert verdict(FAILED, Exit(asked=True, over=True)).kind == "stopped"
     assert verdict(replace(LOADING, active="deactivating", sub="stop-sigterm")).kind == "stopped"
     assert verdict(replace(LOADING, invocation="b")).kind == "stopped"
-    absent = State(load="not-found")
+    absent = UnitMoment(load="not-found")
     assert of_unit(absent, absent, Exit()) == ("stopped", "the unit is not started (not-found)")
 
 
 STATES = st.builds(
-    State,
+    UnitMoment,
     active=st.sampled_from(
         ["active", "activating", "inactive", "failed", "deactivating", "reloading", ""]
     ),
@@ -192,7 +192,7 @@ STATES = st.builds(
 
 
 @given(STATES, st.builds(Exit, asked=st.booleans(), over=st.booleans()), st.booleans())
-def test_every_state_is_judged(now: State, end: Exit, fell: bool) -> None:
+def test_every_state_is_judged(now: UnitMoment, end: Exit, fell: bool) -> None:
     found = of_unit(now, LOADING, end, fell=fell)
     if found is None:
         return
@@ -223,29 +223,19 @@ def test_the_properties_of_a_unit() -> None:
         "InvocationID": "f4148aed85694862b000c51149211f69",
         "Job": "",
     }
-    now = state(shown)
+    now = unit_moment(shown)
     assert (now.restarts, now.pause, now.interval, now.started) == (2, 90, 1800, 13258.301638)
     assert (now.words, now.job, now.is_running) == ("activating (auto-restart)", False, False)
-    assert state({**shown, "Job": "4711"}).job
-    assert state({"StandardOutput": "journal+console"}).logged
-    assert not state({"StandardOutput": "append:/var/log/vllm"}).logged
+    assert unit_moment({**shown, "Job": "4711"}).job
+    assert unit_moment({"StandardOutput": "journal+console"}).logged
+    assert not unit_moment({"StandardOutput": "append:/var/log/vllm"}).logged
     before_main = {"InactiveExitTimestampMonotonic": "5000000"}
-    assert state(before_main).started == 5
+    assert unit_moment(before_main).started == 5
 
 
 @given(st.dictionaries(st.sampled_from(PROPERTIES), st.text()))
 def test_any_properties_are_a_state(shown: dict[str, str]) -> None:
-    assert state(shown).restarts >= 0
-
-
-@given(st.text())
-def test_any_span_is_a_number(text: str) -> None:
-    assert seconds(text) >= 0
-
-
-@given(st.floats(0, 1e7))
-def test_a_span_has_words(length: float) -> None:
-    assert span(length).rpartition(" ")[2] in {"s", "min", "h"}
+    assert unit_moment(shown).restarts >= 0
 
 
 def test_patience() -> None:

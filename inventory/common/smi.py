@@ -1,0 +1,61 @@
+"""nvidia-smi's words, where controller and box both read them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+APPS = ("gpu_uuid", "pid", "used_memory", "process_name")
+"""Fields of ``--query-compute-apps``. The name comes last: nothing is quoted, and it may hold
+commas."""
+
+NO_PID = (0, 0xFFFFFFFF)
+"""Numbers that drivers 535.43 to 535.86 print for lack of one (nvitop#75)."""
+
+# Parts that use the host's memory. Newer drivers say so by ATS without a total; older ones leave
+# only the name (nvgpu#37, all-smi#80). The N1X prints its carve-out as if it were all
+# (unsloth#11208: 8128 MiB, of which CUDA can use 46477).
+_INTEGRATED = re.compile(r"\b(GB10|Thor|Orin|N1X)\b")
+
+
+def is_absent(cell: str) -> bool:
+    """Whether the card has no such value. An error is another thing: ``[Unknown Error]``."""
+    return cell in ("[N/A]", "N/A", "[Not Supported]", "Not Supported")
+
+
+def is_integrated(name: str) -> bool:
+    """Whether a card of this name has no memory of its own."""
+    return bool(_INTEGRATED.search(name))
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a process has no name here, e.g. ``[Not Found]``: another pid namespace has it, and
+    its number is somebody else's here."""
+    return name.startswith("[")
+
+
+def whole(cell: str, digits: int = 19) -> int | None:
+    """A whole number, not negative; None for anything else.
+
+    + digits: the most that it may have
+    """
+    return int(cell) if re.fullmatch(f"[0-9]{{1,{digits}}}", cell) else None
+
+
+def mig(cell: str) -> bool | None:
+    """Whether a card is cut into slices, from ``mig.mode.current``; None where it cannot be told.
+
+    >>> mig("Enabled"), mig("[N/A]"), mig("[Unknown Error]")
+    (True, False, None)
+    """
+    return {"Enabled": True, "Disabled": False}.get(cell, False if is_absent(cell) else None)
+
+
+def cells(line: str, columns: Sequence[str]) -> list[str] | None:
+    """The cells of a row without quotes, whose last one may hold commas; None for other lines.
+
+    >>> cells("GPU-1, 7, [N/A], python3 a,b", APPS)
+    ['GPU-1', '7', '[N/A]', 'python3 a,b']
+    """
+    found = [cell.strip() for cell in line.split(",", len(columns) - 1)]
+    return found if len(found) == len(columns) else None
