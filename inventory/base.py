@@ -21,7 +21,7 @@ class Frozen(BaseModel):
 
     def to_json(self) -> dict[str, Any]:
         """The value as plain JSON types."""
-        return self.model_dump(mode="json")
+        return self.model_dump(mode="json", by_alias=True)
 
 
 class Unknown(Frozen):

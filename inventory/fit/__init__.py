@@ -4,10 +4,10 @@ Pure functions. :func:`inventory.fit.fit.fit` is the whole answer; each module h
 
 - what a model is: architecture, config, config_parts, layers, quantisation, safetensors, folder,
   known
-- how it is started: start, start_of, resolve, version, card
+- how its engine is set: settings, settings_of, defaults, resolve, version, card
 - what is legal: shapes, shape_blocks, compatibility, engine_names, flags
 - what it costs: weights, matrices, ignored; kv, kv_bytes; overhead, outside_torch, constants;
-  memory, measured, carried
+  memory
 - what follows: memory_verdicts, verdict, derive, load_time
-- how it is said: explain, cli; published compares it with starts that others reported
+- how it is said: explain, cli. tests/benchmarks/published compares it with published starts
 """

@@ -20,9 +20,9 @@ from inventory.fit.legality.flags import Help, read_help
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.folder import architecture_in
 from inventory.fit.model.known import KNOWN, known_architecture
-from inventory.fit.start.card import parse_cards
-from inventory.fit.start.start import Start
-from inventory.fit.start.version import release
+from inventory.fit.settings.card import parse_cards
+from inventory.fit.settings.settings import EngineSettings
+from inventory.fit.settings.version import release
 
 if TYPE_CHECKING:
     from inventory.service import Service
@@ -91,24 +91,24 @@ def ask(arguments: argparse.Namespace) -> Fit:
     + raises: DesiredStateError where model, GPUs or settings are not understood
     """
     cards = parse_cards(arguments.gpus)
-    architecture, start = _question(arguments.model)
-    asked = _overridden(start, arguments)
+    architecture, settings = _question(arguments.model)
+    asked = _overridden(settings, arguments)
     choice = None
-    if arguments.tp is None and (start is None or asked.gpus != len(cards)):
+    if arguments.tp is None and (settings is None or asked.gpus != len(cards)):
         asked, choice = _sized(asked, architecture, len(cards))
     return fit(architecture, asked, cards, engine_help=_help(arguments.engine_help), choice=choice)
 
 
-def _question(model: str) -> tuple[Architecture, Start | None]:
+def _question(model: str) -> tuple[Architecture, EngineSettings | None]:
     """The architecture, and the settings where the catalogue has the service."""
     folder = Path(model)
     if folder.is_dir():
         return architecture_in(folder), None
     service = _catalogued(model)
     if service is not None:
-        from inventory.fit.start.start_of import start_of  # noqa: PLC0415
+        from inventory.fit.settings.settings_of import settings_of  # noqa: PLC0415
 
-        return known_architecture(service.model.repo), start_of(service)
+        return known_architecture(service.model.repo), settings_of(service)
     return known_architecture(model), None
 
 
@@ -121,7 +121,7 @@ def _catalogued(name: str) -> Service | None:
     return next((service for service in CATALOGUE if name == service.name), None)
 
 
-def _overridden(start: Start | None, arguments: argparse.Namespace) -> Start:
+def _overridden(settings: EngineSettings | None, arguments: argparse.Namespace) -> EngineSettings:
     """The catalogue's settings with those of the command line over them."""
     named = ("gpu_memory_utilization", "max_model_len", "max_num_seqs", "max_num_batched_tokens")
     given = {
@@ -130,7 +130,7 @@ def _overridden(start: Start | None, arguments: argparse.Namespace) -> Start:
         if getattr(arguments, name) is not None
     }
     given |= {name: True for name in ("ep", "enforce_eager") if getattr(arguments, name)}
-    if arguments.engine is not None or start is None:
+    if arguments.engine is not None or settings is None:
         given["engine"] = arguments.engine or NEWEST
     utilisation = given.get("gpu_memory_utilization")
     if utilisation is not None and not 0 < utilisation <= 1:
@@ -140,17 +140,19 @@ def _overridden(start: Start | None, arguments: argparse.Namespace) -> Start:
             why="the engine refuses it",
             next_step="give a share such as 0.9",
         )
-    return Start.model_validate((start or Start()).model_dump() | given)
+    return EngineSettings.model_validate((settings or EngineSettings()).model_dump() | given)
 
 
-def _sized(start: Start, architecture: Architecture, gpus: int) -> tuple[Start, Parallel | None]:
-    """The start over so many GPUs, and how its sizes were chosen."""
-    share = max(1, gpus // (start.pp * start.dp))
-    found = parallel_sizes(architecture, start, release(start.engine), share)
+def _sized(
+    settings: EngineSettings, architecture: Architecture, gpus: int
+) -> tuple[EngineSettings, Parallel | None]:
+    """The settings over so many GPUs, and how the sizes were chosen."""
+    share = max(1, gpus // (settings.pp * settings.dp))
+    found = parallel_sizes(architecture, settings, release(settings.engine), share)
     if isinstance(found, Unknown):
-        return start.model_copy(update={"tp": share}), None
-    sizes = {"tp": found.tp, "pp": start.pp * found.pp, "ep": start.ep or found.ep}
-    return start.model_copy(update=sizes), found
+        return settings.model_copy(update={"tp": share}), None
+    sizes = {"tp": found.tp, "pp": settings.pp * found.pp, "ep": settings.ep or found.ep}
+    return settings.model_copy(update=sizes), found
 
 
 def _help(path: Path | None) -> Help | None:

@@ -1,13 +1,13 @@
-"""Does it fit? One answer for a model, a start and the GPUs.
+"""Does it fit? One answer for a model, its settings and the GPUs.
 
 **Example:**
 
->>> from inventory.fit.start.card import parse_cards
+>>> from inventory.fit.settings.card import parse_cards
 >>> from inventory.fit.model.known import known_architecture
->>> from inventory.fit.start.start import Start
+>>> from inventory.fit.settings.settings import EngineSettings
 >>> answer = fit(
 ...     known_architecture("MiniMaxAI/MiniMax-M2.5"),
-...     Start(engine="0.32.0", tp=3),
+...     EngineSettings(engine="0.32.0", tp=3),
 ...     parse_cards('4x"RTX PRO 6000"'),
 ... )
 >>> [(verdict.rule, verdict.choices) for verdict in answer.certainties][0]
@@ -20,7 +20,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from inventory.base import Unknown
+from inventory.base import Frozen, Unknown
 from inventory.fit.answer.derive import Derived, Parallel, derive
 from inventory.fit.answer.explain import explanation
 from inventory.fit.answer.memory_verdicts import memory_verdicts
@@ -28,18 +28,17 @@ from inventory.fit.answer.verdict import Verdict
 from inventory.fit.legality.compatibility import compatibility_verdicts
 from inventory.fit.legality.flags import Help, flag_verdicts
 from inventory.fit.legality.shapes import shape_verdicts
-from inventory.fit.memory.measured import Measured
 from inventory.fit.memory.memory import Memory, memory
+from inventory.fit.memory.weights import Weights
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.start.card import Card
-from inventory.fit.start.resolve import Resolved, resolve
-from inventory.fit.start.start import Start
-from inventory.fit.value import Value
+from inventory.fit.settings.card import Card
+from inventory.fit.settings.resolve import Resolved, resolve
+from inventory.fit.settings.settings import EngineSettings
 
 Outcome = Literal["starts", "fails", "unknown"]
 
 
-class Fit(Value):
+class Fit(Frozen):
     """The answer."""
 
     architecture: Architecture
@@ -91,38 +90,38 @@ class Fit(Value):
 
 def fit(
     architecture: Architecture,
-    start: Start,
+    settings: EngineSettings,
     cards: tuple[Card, ...],
-    measured: Measured | None = None,
     engine_help: Help | None = None,
     choice: Parallel | None = None,
+    load: Weights | None = None,
 ) -> Fit:
     """Whether and how well a model starts.
 
     + architecture: from :func:`inventory.fit.model.config.read_architecture` or
       :func:`inventory.fit.model.known.known_architecture`
-    + start: the settings; what is None is the engine's default
+    + settings: the settings; what is None is the engine's default
     + cards: the GPUs that the service would run on, from
-      :func:`inventory.fit.start.card.card_of` or :func:`inventory.fit.start.card.parse_cards`
-    + measured: what an engine printed when it started this model on these cards
+      :func:`inventory.fit.settings.card.card_of` or :func:`inventory.fit.settings.card.parse_cards`
+    + load: the weights, where they are known better than from the model
     + choice: from :func:`inventory.fit.answer.derive.parallel_sizes`, where the sizes come from it
     + engine_help: flags of the installed engine, from
       :func:`inventory.fit.legality.flags.read_help`
     """
-    resolved = resolve(architecture, start, cards)
-    found = memory(architecture, resolved, cards, measured)
+    resolved = resolve(architecture, settings, cards)
+    found = memory(architecture, resolved, cards, load)
     verdicts = [
-        *shape_verdicts(architecture, start, resolved.engine, len(cards)),
+        *shape_verdicts(architecture, settings, resolved.engine, len(cards)),
         *compatibility_verdicts(architecture, resolved, cards),
     ]
     if engine_help is not None:
-        verdicts += flag_verdicts(start.flags, engine_help, start.engine or "as installed")
+        verdicts += flag_verdicts(settings.flags, engine_help, settings.engine or "as installed")
     if not isinstance(found, Unknown):
         # With sizes that the shape does not allow only what is certain of the memory matters.
         shape = any(verdict.certain for verdict in verdicts)
         verdicts += [
             verdict
-            for verdict in memory_verdicts(architecture, found, cards, measured)
+            for verdict in memory_verdicts(architecture, found, cards)
             if verdict.certain or not shape
         ]
     return Fit(
@@ -131,6 +130,6 @@ def fit(
         cards=cards,
         verdicts=tuple(verdicts),
         memory=found,
-        derived=derive(architecture, resolved, cards, found, measured),
+        derived=derive(architecture, resolved, cards, found),
         choice=choice,
     )

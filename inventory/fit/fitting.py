@@ -12,8 +12,8 @@ from inventory.fit.answer.completed import completed
 from inventory.fit.answer.verdict import Verdict
 from inventory.fit.fit import Fit, fit
 from inventory.fit.model.config import read_architecture
-from inventory.fit.start.card import Card
-from inventory.fit.start.start_of import cards_for, start_of
+from inventory.fit.settings.card import Card
+from inventory.fit.settings.settings_of import cards_for, settings_of
 from inventory.hardware import Hardware
 from inventory.service import Service
 from inventory.snapshot import Snapshot
@@ -80,7 +80,7 @@ def fitted(
     except BoxwrightError as error:
         return Fitting(service, warnings=(f"the fit was not computed: {error.found}",))
     whole, notes = completed(service, architecture, cards)
-    answer = fit(architecture, start_of(whole), cards)
+    answer = fit(architecture, settings_of(whole), cards)
     standing = [verdict for verdict in answer.certainties if verdict.rule not in accept]
     if standing:
         raise _refusal(standing)

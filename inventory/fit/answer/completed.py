@@ -8,9 +8,9 @@ from inventory.base import Unknown
 from inventory.fit.answer.derive import parallel_sizes
 from inventory.fit.fit import fit
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.start.card import Card
-from inventory.fit.start.start_of import start_of
-from inventory.fit.start.version import release
+from inventory.fit.settings.card import Card
+from inventory.fit.settings.settings_of import settings_of
+from inventory.fit.settings.version import release
 from inventory.service import Service
 
 IDLE = Unknown(unknown="not asked")
@@ -37,7 +37,7 @@ def completed(
     )
     if sizes_open:
         sizes = parallel_sizes(
-            architecture, start_of(service), release(engine.version), service.placement.gpus
+            architecture, settings_of(service), release(engine.version), service.placement.gpus
         )
         if not isinstance(sizes, Unknown):
             service = _with_engine(
@@ -48,7 +48,7 @@ def completed(
             )
             said.append(f"tensor parallel size {sizes.tp}: {sizes.reason}")
     idle = tuple(card.model_copy(update={"free": IDLE, "holders": ()}) for card in cards)
-    derived = fit(architecture, start_of(service), idle).derived
+    derived = fit(architecture, settings_of(service), idle).derived
     sequences = derived.max_num_seqs
     if engine.max_num_seqs is None and not isinstance(sequences, Unknown) and sequences > 0:
         service = _with_engine(service, max_num_seqs=sequences)

@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from inventory.base import Unknown
+from inventory.base import Frozen, Unknown
 from inventory.fit.answer.load_time import LoadTime, load_time
 from inventory.fit.legality.shapes import shape_verdicts
-from inventory.fit.memory.measured import Measured
 from inventory.fit.memory.memory import Memory, memory
 from inventory.fit.model.architecture import Architecture
+from inventory.fit.settings.card import Card
 from inventory.fit.settings.defaults import most_utilisation
-from inventory.fit.start.card import Card
-from inventory.fit.start.resolve import Resolved
-from inventory.fit.start.start import Start
-from inventory.fit.start.version import Release
-from inventory.fit.value import Value
+from inventory.fit.settings.resolve import Resolved
+from inventory.fit.settings.settings import EngineSettings
+from inventory.fit.settings.version import Release
 
 SEQUENCES = (1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 ENOUGH_SEQUENCES = 256
@@ -23,7 +21,7 @@ ENOUGH_SEQUENCES = 256
 users at once. Who needs them asks for them."""
 
 
-class Parallel(Value):
+class Parallel(Frozen):
     """Parallel sizes."""
 
     tp: int
@@ -32,7 +30,7 @@ class Parallel(Value):
     reason: str
 
 
-class Derived(Value):
+class Derived(Frozen):
     """What follows from the fit where the start leaves it open."""
 
     max_num_seqs: int | Unknown = Field(description="largest that works even at the worst end")
@@ -43,18 +41,18 @@ class Derived(Value):
 
 
 def parallel_sizes(
-    architecture: Architecture, start: Start, engine: Release | Unknown, gpus: int
+    architecture: Architecture, settings: EngineSettings, engine: Release | Unknown, gpus: int
 ) -> Parallel | Unknown:
     """Parallel sizes that use all GPUs.
 
-    + start: its other settings
+    + settings: its other settings
     + gpus: how many the service has
 
     Tensor parallelism over all, where the shape allows it without a remark; else with whole
     experts on each rank; else as the engine's newest versions allow it; else over as many as
     divide, in pipeline stages.
     """
-    plain = start.model_copy(update={"tp": gpus, "pp": 1, "dp": 1, "ep": False})
+    plain = settings.model_copy(update={"tp": gpus, "pp": 1, "dp": 1, "ep": False})
     problems = shape_verdicts(architecture, plain, engine, gpus)
     if not problems:
         return Parallel(tp=gpus, reason=f"all {gpus} GPUs share every layer")
@@ -84,7 +82,6 @@ def derive(
     resolved: Resolved,
     cards: tuple[Card, ...],
     found: Memory | Unknown,
-    measured: Measured | None = None,
 ) -> Derived:
     """What follows from a memory.
 
@@ -97,12 +94,13 @@ def derive(
             most_seqs=size,
             gpu_memory_utilization=size,
             max_model_len=size,
-            load=load_time(architecture, size, eager=resolved.start.enforce_eager),
+            load=load_time(architecture, size, eager=resolved.settings.enforce_eager),
         )
-    safe, most = _sequences(architecture, resolved, cards, found, measured)
+    safe, most = _sequences(architecture, resolved, cards, found)
     longest = found.longest
+    settings = resolved.settings
     total = sum(part.total for part in found.weights.parts)
-    weight_bytes = total or found.weights.per_rank.likely * resolved.start.tp * resolved.start.pp
+    weight_bytes = total or found.weights.per_rank.likely * settings.tp * settings.pp
     return Derived(
         max_num_seqs=safe,
         most_seqs=most,
@@ -111,8 +109,8 @@ def derive(
         load=load_time(
             architecture,
             weight_bytes,
-            eager=resolved.start.enforce_eager,
-            engines=resolved.start.dp,
+            eager=settings.enforce_eager,
+            engines=settings.dp,
         ),
     )
 
@@ -122,7 +120,6 @@ def _sequences(
     resolved: Resolved,
     cards: tuple[Card, ...],
     found: Memory,
-    measured: Measured | None,
 ) -> tuple[int, int]:
     """The largest number that works at the worst end, and the largest that probably does."""
     safe = most = 0
@@ -131,7 +128,6 @@ def _sequences(
             architecture,
             resolved.model_copy(update={"max_num_seqs": seqs}),
             cards,
-            measured,
             found.weights,
         )
         if isinstance(other, Unknown):
@@ -147,7 +143,7 @@ def _sequences(
 
 def _utilisation(resolved: Resolved, found: Memory) -> float:
     """The utilisation as it is, less where the cards do not have so much free."""
-    most = most_utilisation(resolved.start.gpus)
+    most = most_utilisation(resolved.settings.gpus)
     free = found.margin("free")
     if free is None or free.low >= 0:
         return min(resolved.utilisation, most)

@@ -10,9 +10,9 @@ from inventory.fit.memory.kv import KvLayout
 from inventory.fit.memory.memory import Memory, Mode
 from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.start.card import Card
-from inventory.fit.start.resolve import Resolved
-from inventory.fit.start.version import shown
+from inventory.fit.settings.card import Card
+from inventory.fit.settings.resolve import Resolved
+from inventory.fit.settings.version import shown
 
 _MODES: dict[Mode, str] = {
     "free": "free at the start",
@@ -54,11 +54,11 @@ def explanation(
 
 def _head(architecture: Architecture, resolved: Resolved, cards: tuple[Card, ...]) -> str:
     name = architecture.name if isinstance(architecture.name, str) else "a model of unknown class"
-    start = resolved.start
-    sizes = f"TP{start.tp}"
-    sizes += f" PP{start.pp}" if start.pp > 1 else ""
-    sizes += f" DP{start.dp}" if start.dp > 1 else ""
-    sizes += " EP" if start.ep else ""
+    settings = resolved.settings
+    sizes = f"TP{settings.tp}"
+    sizes += f" PP{settings.pp}" if settings.pp > 1 else ""
+    sizes += f" DP{settings.dp}" if settings.dp > 1 else ""
+    sizes += " EP" if settings.ep else ""
     where = f"{len(cards)} x {cards[0].name}" if cards else "no GPUs"
     return f"{name} on {where}, {sizes}, vLLM {shown(resolved.engine)} ({resolved.runner} runner)"
 

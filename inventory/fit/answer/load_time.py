@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from inventory.base import Unknown
+from inventory.base import Frozen, Unknown
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.value import Value
 
 LOADER_FAST, LOADER_LIKELY, LOADER_SLOW = 6.2e9, 2.0e9, 0.8e9
 """Bytes a second of the loader: from the page cache; from one NVMe; the slower field logs."""
@@ -29,7 +28,7 @@ ENGINE_PATIENCE = 600
 servers (v1/engine/core_client.py:743)."""
 
 
-class LoadTime(Value):
+class LoadTime(Frozen):
     """Seconds from start to ready, and what follows from them."""
 
     fastest: int

@@ -6,11 +6,10 @@ from inventory.base import Unknown
 from inventory.common.units import GIB, gib
 from inventory.fit.answer.verdict import Verdict
 from inventory.fit.legality.shapes import legal_sizes
-from inventory.fit.memory.measured import Measured
 from inventory.fit.memory.memory import Margin, Memory, Mode, memory
 from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.start.card import Card
+from inventory.fit.settings.card import Card
 
 RULES: dict[Mode, str] = {
     "free": "free-memory",
@@ -36,7 +35,6 @@ def memory_verdicts(
     architecture: Architecture,
     found: Memory,
     cards: tuple[Card, ...],
-    measured: Measured | None = None,
 ) -> tuple[Verdict, ...]:
     """The failures, from the first that is met; after a likely one the rest does not matter.
 
@@ -47,11 +45,11 @@ def memory_verdicts(
         left = margin.left
         if left.low >= (TIGHT if margin.mode == "warmup" else 0):
             continue
-        verdict = _verdict(architecture, found, cards, margin, measured)
+        verdict = _verdict(architecture, found, cards, margin)
         verdicts.append(verdict)
         if verdict.certain or verdict.fails:
             if margin.mode in {"blocks", "context"}:
-                verdicts += _by_sampler(architecture, found, cards, measured)
+                verdicts += _by_sampler(architecture, found, cards)
             break
     return tuple(verdicts)
 
@@ -61,9 +59,8 @@ def _verdict(
     found: Memory,
     cards: tuple[Card, ...],
     margin: Margin,
-    measured: Measured | None,
 ) -> Verdict:
-    choices = _choices(architecture, found, cards, margin.mode, measured)
+    choices = _choices(architecture, found, cards, margin.mode)
     return Verdict(
         rule=RULES[margin.mode],
         certain=margin.left.high < 0,
@@ -176,10 +173,9 @@ def _by_sampler(
     architecture: Architecture,
     found: Memory,
     cards: tuple[Card, ...],
-    measured: Measured | None,
 ) -> tuple[Verdict, ...]:
     """Where fewer sequences alone would resolve it: the sampler's peak is the cause."""
-    seqs = _enough_with(architecture, found, cards, measured)
+    seqs = _enough_with(architecture, found, cards)
     if seqs is None:
         return ()
     peak = found.overhead.sampler
@@ -202,7 +198,6 @@ def _enough_with(
     architecture: Architecture,
     found: Memory,
     cards: tuple[Card, ...],
-    measured: Measured | None,
 ) -> int | None:
     """The most sequences with which the start probably works; None where none does."""
     for seqs in FEWER_SEQUENCES:
@@ -212,7 +207,6 @@ def _enough_with(
             architecture,
             found.resolved.model_copy(update={"max_num_seqs": seqs}),
             cards,
-            measured,
             found.weights,
         )
         if not isinstance(other, Unknown) and all(m.left.likely >= 0 for m in other.margins):
@@ -225,10 +219,9 @@ def _choices(
     found: Memory,
     cards: tuple[Card, ...],
     mode: Mode,
-    measured: Measured | None,
 ) -> tuple[str, ...]:
     """Flags that resolve it, each by itself."""
-    start = found.resolved.start
+    settings = found.resolved.settings
     choices: list[str] = []
     if mode == "free":
         share = found.margin("free")
@@ -239,23 +232,22 @@ def _choices(
         choices += [f"--gpu-memory-utilization {fits:.2f}"] if fits > 0 else []
         return tuple(choices)
     if mode in {"sampler-profile", "warmup", "blocks", "context", "states", "graphs"}:
-        seqs = _enough_with(architecture, found, cards, measured)
+        seqs = _enough_with(architecture, found, cards)
         choices += [f"--max-num-seqs {seqs}"] if seqs is not None else []
     if mode == "context":
         shorter = _shorter(found)
         choices += [f"--max-model-len {shorter}"] if shorter else []
-        if start.kv_cache_dtype == "auto" and not _is_small(found):
+        if settings.kv_cache_dtype == "auto" and not _is_small(found):
             choices.append("--kv-cache-dtype fp8")
-        if architecture.mla is not None and start.dcp == 1 and start.tp > 1:
-            choices.append(f"--decode-context-parallel-size {start.tp}")
+        if architecture.mla is not None and settings.dcp == 1 and settings.tp > 1:
+            choices.append(f"--decode-context-parallel-size {settings.tp}")
     if mode in {"graphs", "warmup"} and found.resolved.utilisation > 0.5:  # noqa: PLR2004
         choices.append(f"--gpu-memory-utilization {found.resolved.utilisation - 0.05:.2f}")
     if mode == "graphs":
         choices.append("--compilation-config.cudagraph_mode=PIECEWISE")
     if mode in {"weights", "profile", "sampler-profile", "blocks", "context"}:
-        larger = [
-            tp for tp in legal_sizes(architecture, start, found.resolved.engine) if tp > start.tp
-        ]
+        legal = legal_sizes(architecture, settings, found.resolved.engine)
+        larger = [tp for tp in legal if tp > settings.tp]
         choices += [f"TP={min(larger)}"] if larger else []
     return tuple(choices)
 
@@ -270,4 +262,4 @@ def _shorter(found: Memory) -> int:
 
 
 def _is_small(found: Memory) -> bool:
-    return found.resolved.start.kv_cache_dtype.startswith("fp8")
+    return found.resolved.settings.kv_cache_dtype.startswith("fp8")

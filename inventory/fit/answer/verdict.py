@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from inventory.fit.value import Value
+from inventory.base import Frozen
 
 
-class Verdict(Value):
+class Verdict(Frozen):
     """A certainty stops a run before anything is touched; a prediction warns."""
 
     rule: str = Field(description="stable name, e.g. fp8-block")

@@ -8,10 +8,10 @@ from inventory.base import Unknown
 from inventory.fit.answer.verdict import Verdict
 from inventory.fit.legality import engine_names
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.start.card import Card
-from inventory.fit.start.resolve import Resolved
-from inventory.fit.start.start import Start
-from inventory.fit.start.version import Release, release, shown
+from inventory.fit.settings.card import Card
+from inventory.fit.settings.resolve import Resolved
+from inventory.fit.settings.settings import EngineSettings
+from inventory.fit.settings.version import Release, release, shown
 
 _LEAST_CAPABILITY: tuple[tuple[str, float], ...] = (
     # get_min_capability of each method, vLLM 0.32.0 model_executor/layers/quantization/.
@@ -55,25 +55,25 @@ def compatibility_verdicts(
 
     + cards: the GPUs; without any, only model and engine are compared
     """
-    start = resolved.start
+    settings = resolved.settings
     return (
-        *_world(start, cards),
+        *_world(settings, cards),
         *_engine(architecture, resolved),
-        *_parsers(start, resolved.engine),
-        *_length(architecture, start),
-        *_method(architecture, start),
+        *_parsers(settings, resolved.engine),
+        *_length(architecture, settings),
+        *_method(architecture, settings),
         *_capability(architecture, resolved, cards),
         *_utilisation(resolved),
     )
 
 
-def _world(start: Start, cards: tuple[Card, ...]) -> Iterator[Verdict]:
-    if cards and start.gpus > len(cards):
+def _world(settings: EngineSettings, cards: tuple[Card, ...]) -> Iterator[Verdict]:
+    if cards and settings.gpus > len(cards):
         yield Verdict(
             rule="world-size",
             certain=True,
-            wanted=f"TP {start.tp} x PP {start.pp} x DP {start.dp}",
-            found=f"{start.tp} x {start.pp} x {start.dp} = {start.gpus} ranks, "
+            wanted=f"TP {settings.tp} x PP {settings.pp} x DP {settings.dp}",
+            found=f"{settings.tp} x {settings.pp} x {settings.dp} = {settings.gpus} ranks, "
             f"and {len(cards)} GPUs",
             why="each rank takes a GPU of its own, and the engine refuses",
             next_step=f"use a product of at most {len(cards)}",
@@ -122,7 +122,7 @@ def _engine(a: Architecture, resolved: Resolved) -> Iterator[Verdict]:
             why="it is refused, or runs slowly through the Transformers backend",
             next_step="use the version that the model's card names",
         )
-    if a.custom_code and not native and not resolved.start.trust_remote_code:
+    if a.custom_code and not native and not resolved.settings.trust_remote_code:
         yield Verdict(
             rule="custom-code",
             certain=False,
@@ -134,11 +134,11 @@ def _engine(a: Architecture, resolved: Resolved) -> Iterator[Verdict]:
         )
 
 
-def _parsers(start: Start, engine: Release | Unknown) -> Iterator[Verdict]:
+def _parsers(settings: EngineSettings, engine: Release | Unknown) -> Iterator[Verdict]:
     known = not isinstance(engine, Unknown) and engine[:2] == engine_names.READ_FROM[:2]
     for flag, name, names in (
-        ("--tool-call-parser", start.tool_call_parser, engine_names.tool_call_parsers()),
-        ("--reasoning-parser", start.reasoning_parser, engine_names.reasoning_parsers()),
+        ("--tool-call-parser", settings.tool_call_parser, engine_names.tool_call_parsers()),
+        ("--reasoning-parser", settings.reasoning_parser, engine_names.reasoning_parsers()),
     ):
         if name is None or name in names:
             continue
@@ -157,14 +157,14 @@ def _parsers(start: Start, engine: Release | Unknown) -> Iterator[Verdict]:
         )
 
 
-def _length(a: Architecture, start: Start) -> Iterator[Verdict]:
-    if start.max_model_len is None or isinstance(a.context, Unknown):
+def _length(a: Architecture, settings: EngineSettings) -> Iterator[Verdict]:
+    if settings.max_model_len is None or isinstance(a.context, Unknown):
         return
-    if start.max_model_len > a.context:
+    if settings.max_model_len > a.context:
         yield Verdict(
             rule="context",
-            certain="VLLM_ALLOW_LONG_MAX_MODEL_LEN=1" not in start.flags,
-            wanted=f"max_model_len {start.max_model_len:,}",
+            certain="VLLM_ALLOW_LONG_MAX_MODEL_LEN=1" not in settings.flags,
+            wanted=f"max_model_len {settings.max_model_len:,}",
             found=f"the model's context is {a.context:,} tokens",
             why="the engine refuses a longer one",
             next_step=f"set max_model_len to {a.context} or less, or rope scaling in the model's "
@@ -173,8 +173,8 @@ def _length(a: Architecture, start: Start) -> Iterator[Verdict]:
         )
 
 
-def _method(a: Architecture, start: Start) -> Iterator[Verdict]:
-    scheme, asked = a.quantisation, start.quantization
+def _method(a: Architecture, settings: EngineSettings) -> Iterator[Verdict]:
+    scheme, asked = a.quantisation, settings.quantization
     if scheme is None or asked is None:
         return
     asked = _ALIASES.get(asked, asked)
@@ -186,7 +186,7 @@ def _method(a: Architecture, start: Start) -> Iterator[Verdict]:
         yield Verdict(
             rule="quantization",
             certain=True,
-            wanted=f"--quantization {start.quantization}",
+            wanted=f"--quantization {settings.quantization}",
             found=f"the checkpoint is {scheme.method}",
             why="the engine refuses a method that the checkpoint does not have",
             next_step="leave --quantization out: the checkpoint says it itself",
@@ -197,7 +197,7 @@ def _capability(a: Architecture, resolved: Resolved, cards: tuple[Card, ...]) ->
     capability = _lowest(cards)
     if capability is None:
         return
-    scheme, start = a.quantisation, resolved.start
+    scheme, settings = a.quantisation, resolved.settings
     if scheme is not None:
         least = next((cc for name, cc in _LEAST_CAPABILITY if scheme.method.startswith(name)), None)
         if least is not None and capability < least:
@@ -209,7 +209,7 @@ def _capability(a: Architecture, resolved: Resolved, cards: tuple[Card, ...]) ->
                 why="the engine refuses: 'not supported for the current GPU'",
                 next_step="take a checkpoint in another quantisation, or a newer card",
             )
-    if start.dtype == "bfloat16" and capability < _HALF_ONLY:
+    if settings.dtype == "bfloat16" and capability < _HALF_ONLY:
         yield Verdict(
             rule="capability",
             certain=True,
@@ -219,18 +219,18 @@ def _capability(a: Architecture, resolved: Resolved, cards: tuple[Card, ...]) ->
             next_step="use --dtype half, or leave it out",
             choices=("--dtype half",),
         )
-    if start.kv_cache_dtype.startswith("fp8") and capability < _NATIVE_FP8:
+    if settings.kv_cache_dtype.startswith("fp8") and capability < _NATIVE_FP8:
         yield Verdict(
             rule="fp8-kv",
             certain=False,
-            wanted=f"--kv-cache-dtype {start.kv_cache_dtype}",
+            wanted=f"--kv-cache-dtype {settings.kv_cache_dtype}",
             found=f"compute capability {capability}, and fp8 arithmetic starts at {_NATIVE_FP8}",
             why="kernels fail with 'type fp8e4nv not supported' (vllm-project/vllm#26431)",
             next_step="leave kv_cache_dtype out",
             choices=("--kv-cache-dtype auto",),
         )
     if a.mla is not None and capability >= _SM120:
-        flags = " ".join(start.flags)
+        flags = " ".join(settings.flags)
         if "TRITON_MLA" not in flags and "FLASHINFER_MLA" not in flags:
             yield Verdict(
                 rule="attention-backend",
@@ -263,11 +263,12 @@ def _capability(a: Architecture, resolved: Resolved, cards: tuple[Card, ...]) ->
 
 
 def _utilisation(resolved: Resolved) -> Iterator[Verdict]:
-    if resolved.utilisation >= _FULL_UTILISATION and resolved.start.gpus > 1:
+    if resolved.utilisation >= _FULL_UTILISATION and resolved.settings.gpus > 1:
         yield Verdict(
             rule="nccl-room",
             certain=False,
-            wanted=f"gpu_memory_utilization {resolved.utilisation} on {resolved.start.gpus} GPUs",
+            wanted=f"gpu_memory_utilization {resolved.utilisation} on "
+            f"{resolved.settings.gpus} GPUs",
             found=f"{1 - resolved.utilisation:.0%} of each card is left outside the budget",
             why="NCCL allocates buffers after the budget is spent and failed there at 0.95 "
             "('Failed to CUDA calloc', local-inference-lab/rtx6kpro troubleshooting)",

@@ -6,9 +6,8 @@ import re
 
 from pydantic import Field
 
-from inventory.base import Unknown
+from inventory.base import Frozen, Unknown
 from inventory.fit.answer.verdict import Verdict
-from inventory.fit.value import Value
 
 _FLAG = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
 _CHOICES = re.compile(r"(--[a-z][\w-]*)[ =]+\{([^{}]{1,20000})\}")
@@ -16,7 +15,7 @@ _LEAST_FLAGS = 20
 """A help text of the engine has hundreds of flags; fewer are an error message."""
 
 
-class Help(Value):
+class Help(Frozen):
     """What the installed engine's ``vllm serve --help=all`` tells."""
 
     flags: frozenset[str] = Field(description="every flag, with its dashes")

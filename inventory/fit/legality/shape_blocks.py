@@ -12,8 +12,8 @@ from typing import NamedTuple
 from inventory.base import Unknown
 from inventory.fit.memory.ignored import Ignored, modules
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.start.start import Start
-from inventory.fit.start.version import NEWEST_READ, Release, shown
+from inventory.fit.settings.settings import EngineSettings
+from inventory.fit.settings.version import NEWEST_READ, Release, shown
 
 REFINES_SINCE: Release = (0, 32, 0)
 """From here on the engine splits the scales of experts' FP8 blocks to fit
@@ -37,23 +37,24 @@ def quotient(value: int, by: int) -> str:
     return f"{value} / {by} = {value / by:.6g}"
 
 
-def fp8_experts(a: Architecture, start: Start, engine: Release | Unknown) -> Iterator[Problem]:
+def fp8_experts(
+    a: Architecture, settings: EngineSettings, engine: Release | Unknown
+) -> Iterator[Problem]:
     """Experts whose share of a rank cuts an FP8 block, and whether the engine makes them finer."""
     moe, scheme = a.experts, a.quantisation
-    if moe is None or scheme is None or scheme.block is None or start.ep or start.tp == 1:
+    if moe is None or scheme is None or scheme.block is None or settings.ep or settings.tp == 1:
         return
     if isinstance(moe.intermediate, Unknown) or not moe.layers:
         return
     if _leaves_alone(a, "experts", moe.layers[-1]):
         return
-    share, rest = divmod(moe.intermediate, start.tp)
+    share, rest = divmod(moe.intermediate, settings.tp)
     block = next((size for size in scheme.block if rest or share % size), None)
     if block is None:
         return
     hidden = a.hidden if isinstance(a.hidden, int) else 0
     finer = math.gcd(*scheme.block, share, hidden) if not rest else 0
-    what = f"{moe.intermediate} / {start.tp} = {moe.intermediate / start.tp:.6g}, "
-    what += f"not a multiple of {block}"
+    what = f"{quotient(moe.intermediate, settings.tp)}, not a multiple of {block}"
     why = f"FP8 weights have one scale for each {block} rows or columns of an expert"
     version = NEWEST_READ if isinstance(engine, Unknown) else engine
     if finer >= REFINED_LEAST and version >= REFINES_SINCE:
@@ -69,26 +70,26 @@ def fp8_experts(a: Architecture, start: Start, engine: Release | Unknown) -> Ite
     yield Problem("fp8-block", sure, what, f"{why}, and {shown(version)} does not split them")
 
 
-def fp8_dense(a: Architecture, start: Start, _engine: Release | Unknown) -> Iterator[Problem]:
+def fp8_dense(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
     """The first dense matrix whose share of a rank cuts an FP8 block."""
     scheme = a.quantisation
-    if scheme is None or scheme.block is None or start.tp == 1:
+    if scheme is None or scheme.block is None or settings.tp == 1:
         return
     rows, columns = scheme.block
-    for name, total, out in _split_dimensions(a, start):
-        share, rest = divmod(total, start.tp)
+    for name, total, out in _split_dimensions(a, settings):
+        share, rest = divmod(total, settings.tp)
         if rest or share % (rows if out else columns):
             yield Problem(
                 "fp8-block",
                 True,
-                f"{name}: {total} / {start.tp} = {total / start.tp:.6g}, not a multiple of "
+                f"{name}: {quotient(total, settings.tp)}, not a multiple of "
                 f"{rows if out else columns}",
                 "FP8 weights have one scale for each block, and a block cannot be split",
             )
             return
 
 
-def _split_dimensions(a: Architecture, start: Start) -> Iterator[tuple[str, int, bool]]:
+def _split_dimensions(a: Architecture, settings: EngineSettings) -> Iterator[tuple[str, int, bool]]:
     """Dimensions of the dense quantised layers that ranks split: name, size, whether it is an
     output."""
     layer = (a.layers if isinstance(a.layers, int) else 1) - 1
@@ -96,7 +97,7 @@ def _split_dimensions(a: Architecture, start: Start) -> Iterator[tuple[str, int,
         if isinstance(a.heads, int) and isinstance(a.head_dim, int):
             yield "attention queries", a.heads * a.head_dim, True
         if isinstance(a.kv_heads, int) and isinstance(a.head_dim, int):
-            yield "attention keys", max(a.kv_heads, start.tp) * a.head_dim, True
+            yield "attention keys", max(a.kv_heads, settings.tp) * a.head_dim, True
     dense = a.experts is None or len(a.experts.layers) < (layer + 1)
     if dense and isinstance(a.intermediate, int) and not _leaves_alone(a, "dense", 0):
         yield "MLP", a.intermediate, True
@@ -105,10 +106,10 @@ def _split_dimensions(a: Architecture, start: Start) -> Iterator[tuple[str, int,
         yield "shared experts", moe.shared_intermediate, True
 
 
-def groups(a: Architecture, start: Start, _engine: Release | Unknown) -> Iterator[Problem]:
+def groups(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
     """Matrices whose share of a rank cuts a group of weights (GPTQ, AWQ, INT4)."""
     scheme = a.quantisation
-    if scheme is None or scheme.group is None or scheme.block is not None or start.tp == 1:
+    if scheme is None or scheme.group is None or scheme.block is not None or settings.tp == 1:
         return
     if isinstance(scheme.weight_bits, Unknown) or scheme.method == "mxfp4":
         return
@@ -125,17 +126,17 @@ def groups(a: Architecture, start: Start, _engine: Release | Unknown) -> Iterato
         inputs.append(("attention output", a.heads * a.value_dim, True))
     if (moe is None or len(moe.layers) <= last) and isinstance(a.intermediate, int):
         inputs.append(("MLP", a.intermediate, True))
-    if moe is not None and isinstance(moe.intermediate, int) and not start.ep:
+    if moe is not None and isinstance(moe.intermediate, int) and not settings.ep:
         # The experts' kernels halve the group until it fits (moe_wna16.py): slower, not wrong.
         inputs.append(("experts", moe.intermediate, False))
     for name, total, certain in inputs:
-        share, rest = divmod(total, start.tp)
+        share, rest = divmod(total, settings.tp)
         if rest or share % scheme.group:
             yield Problem(
                 "group-size",
                 certain,
-                f"{name}: {total} / {start.tp} = {total / start.tp:.6g}, not a multiple of the "
-                f"group size {scheme.group}",
+                f"{name}: {quotient(total, settings.tp)}, not a multiple of the group size "
+                f"{scheme.group}",
                 "weights of one group share a scale, and a group cannot be split over ranks",
             )
 

@@ -3,15 +3,13 @@
 All figures are GiB a rank unless said otherwise. Cases are those of
 tests/fixtures/fit/cases.json; NOTES.md beside it explains how they were collected. ``S`` is
 max_num_seqs, ``V`` the padded vocabulary, ``T`` max_num_batched_tokens.
-
-A box that has printed its own numbers replaces these (inventory/fit/memory/measured.py).
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from inventory.fit.start.version import Release
+from inventory.fit.settings.version import Release
 
 
 class Guess(NamedTuple):

@@ -12,13 +12,12 @@ from typing import Literal
 
 from pydantic import Field
 
-from inventory.base import Unknown
+from inventory.base import Frozen, Unknown
 from inventory.common.units import ceil_div, round_up
 from inventory.fit.memory.kv_bytes import state_bytes, token_bytes
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.start.start import Start
-from inventory.fit.start.version import Release
-from inventory.fit.value import Value
+from inventory.fit.settings.settings import EngineSettings
+from inventory.fit.settings.version import Release
 
 GroupKind = Literal["full", "sliding", "chunked", "linear"]
 
@@ -39,7 +38,7 @@ TOKENS_BY_CONCURRENCY_SINCE: Release = (0, 21, 0)
 """Since when the printed token count is concurrency times length (kv_cache_utils.py:2300)."""
 
 
-class KvGroup(Value):
+class KvGroup(Frozen):
     """Layers that share a block table."""
 
     kind: GroupKind
@@ -48,7 +47,7 @@ class KvGroup(Value):
     reach: int | None = Field(default=None, description="tokens of the window or chunk")
 
 
-class KvLayout(Value):
+class KvLayout(Frozen):
     """How the cache of one rank is laid out."""
 
     groups: tuple[KvGroup, ...]
@@ -130,7 +129,10 @@ class KvLayout(Value):
 
 
 def kv_layout(
-    architecture: Architecture, start: Start, engine: Release | Unknown, batched_tokens: int
+    architecture: Architecture,
+    settings: EngineSettings,
+    engine: Release | Unknown,
+    batched_tokens: int,
 ) -> KvLayout | Unknown:
     """The layout of the cache on the rank with most layers.
 
@@ -140,12 +142,12 @@ def kv_layout(
     version = (0, 32, 0) if isinstance(engine, Unknown) else engine
     if architecture.compressed_kv:
         return Unknown(unknown="config.json does not describe this model's compressed cache")
-    kinds = _kinds(architecture, start, version)
+    kinds = _kinds(architecture, settings, version)
     if isinstance(kinds, Unknown):
         return kinds
-    full = token_bytes(architecture, start, "full")
-    window = token_bytes(architecture, start, "sliding")
-    state = state_bytes(architecture.state, start)
+    full = token_bytes(architecture, settings, "full")
+    window = token_bytes(architecture, settings, "sliding")
+    state = state_bytes(architecture.state, settings)
     counts = Counter(kinds)
     sizes: dict[GroupKind, int | Unknown] = {
         "full": full,
@@ -159,7 +161,7 @@ def kv_layout(
         if isinstance(size, Unknown):
             return size
         token[kind] = size
-    block = start.block_size or DEFAULT_BLOCK
+    block = settings.block_size or DEFAULT_BLOCK
     attention = max((size for kind, size in token.items() if kind != "linear"), default=0)
     page = attention * block
     if counts["linear"] and attention:
@@ -177,11 +179,11 @@ def kv_layout(
     return KvLayout(
         groups=groups,
         # A pipeline stage has its share of every group's layers.
-        block_bytes=page * ceil_div(layers, start.pp),
-        dcp=start.dcp,
+        block_bytes=page * ceil_div(layers, settings.pp),
+        dcp=settings.dcp,
         batched_tokens=batched_tokens,
-        states=(2 if start.prefix_caching and version >= STATE_COPIES_SINCE else 1)
-        + start.draft_tokens,
+        states=(2 if settings.prefix_caching and version >= STATE_COPIES_SINCE else 1)
+        + settings.draft_tokens,
         null_block=version >= NULL_BLOCK_SINCE,
         by_concurrency=version >= TOKENS_BY_CONCURRENCY_SINCE,
     )
@@ -210,17 +212,19 @@ def _groups(
     return tuple(sorted(groups, key=lambda group: group.kind != "full"))
 
 
-def _kinds(architecture: Architecture, start: Start, version: Release) -> list[GroupKind] | Unknown:
+def _kinds(
+    architecture: Architecture, settings: EngineSettings, version: Release
+) -> list[GroupKind] | Unknown:
     """Kinds of the layers that keep a cache."""
     if isinstance(architecture.layers, Unknown):
         return architecture.layers
-    hybrid = start.hybrid_kv and version >= HYBRID_SINCE and start.runner != "V0"
+    hybrid = settings.hybrid_kv and version >= HYBRID_SINCE and settings.runner != "V0"
     whole = {"sliding"} if not hybrid else set()
     if not hybrid or version < CHUNKED_HYBRID_SINCE:
         whole.add("chunked")
     own = architecture.kinds[: len(architecture.kinds) - architecture.kv_shared_layers]
     kinds: list[GroupKind] = ["full" if kind in whole else kind for kind in own if kind != "none"]
-    if start.draft:
+    if settings.draft:
         kinds += ["full"] * architecture.draft_layers
     if not kinds:
         return Unknown(unknown="no layer keeps a cache")

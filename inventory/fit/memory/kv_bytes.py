@@ -5,7 +5,7 @@ from __future__ import annotations
 from inventory.base import Unknown
 from inventory.common.units import ceil_div
 from inventory.fit.model.architecture import Architecture, LinearState
-from inventory.fit.start.start import Start
+from inventory.fit.settings.settings import EngineSettings
 
 SPARSE_FP8, SPARSE_NVFP4 = 656, 352
 """Bytes of a token of sparse MLA in fp8_ds_mla and nvfp4_ds_mla (v1/kv_cache_interface.py:546)."""
@@ -25,31 +25,31 @@ _ELEMENT_BYTES: tuple[tuple[str, float], ...] = (
 """Beginning of kv_cache_dtype -> bytes of one number; the first that matches."""
 
 
-def element_bytes(architecture: Architecture, start: Start) -> float | Unknown:
+def element_bytes(architecture: Architecture, settings: EngineSettings) -> float | Unknown:
     """Bytes of one number in the cache."""
-    name = start.kv_cache_dtype.lower()
+    name = settings.kv_cache_dtype.lower()
     if name == "auto":
         # Checkpoints that ship scales for an fp8 cache get one (g47-ok, r6-glm51-*).
         fp8 = architecture.quantisation is not None and architecture.quantisation.kv_cache_fp8
-        return 1 if fp8 else start.element_bytes
+        return 1 if fp8 else settings.element_bytes
     for beginning, size in _ELEMENT_BYTES:
         if name.startswith(beginning):
             return size
     return Unknown(unknown=f"the size of kv_cache_dtype {name[:20]!r} is not known")
 
 
-def token_bytes(architecture: Architecture, start: Start, kind: str) -> int | Unknown:
+def token_bytes(architecture: Architecture, settings: EngineSettings, kind: str) -> int | Unknown:
     """Bytes of a token in one layer of a rank."""
     a = architecture
-    size = element_bytes(a, start)
+    size = element_bytes(a, settings)
     if isinstance(size, Unknown):
         return size
     if a.mla is not None:
         latent = round((a.mla.kv_rank + a.mla.rope) * size)
         sparse = a.indexer is not None
-        if start.kv_cache_dtype == "nvfp4_ds_mla":
+        if settings.kv_cache_dtype == "nvfp4_ds_mla":
             latent = SPARSE_NVFP4
-        elif start.kv_cache_dtype == "fp8_ds_mla" or (sparse and size == 1):
+        elif settings.kv_cache_dtype == "fp8_ds_mla" or (sparse and size == 1):
             latent = SPARSE_FP8
         return latent + (a.indexer.head_dim + INDEXER_SCALE if a.indexer else 0)
     heads, dim, value = a.kv_heads, a.head_dim, a.value_dim
@@ -64,16 +64,16 @@ def token_bytes(architecture: Architecture, start: Start, kind: str) -> int | Un
     if isinstance(value, Unknown):
         return value
     # A rank holds at least one head: beyond as many ranks as heads the cache shrinks no more.
-    return round(max(1, heads // start.tp) * (dim + value) * size)
+    return round(max(1, heads // settings.tp) * (dim + value) * size)
 
 
-def state_bytes(state: LinearState | Unknown | None, start: Start) -> int | Unknown:
+def state_bytes(state: LinearState | Unknown | None, settings: EngineSettings) -> int | Unknown:
     """Bytes of one layer's state for one request on a rank."""
     if state is None:
         return 0
     if isinstance(state, Unknown):
         return state
-    convolution = ceil_div(state.conv_channels, start.tp) * (state.conv_kernel - 1)
-    heads = ceil_div(state.value_heads, start.tp)
+    convolution = ceil_div(state.conv_channels, settings.tp) * (state.conv_kernel - 1)
+    heads = ceil_div(state.value_heads, settings.tp)
     recurrent = heads * state.key_dim * state.value_dim
     return convolution * state.conv_bytes + recurrent * state.state_bytes

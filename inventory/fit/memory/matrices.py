@@ -13,7 +13,7 @@ from inventory.common.units import ceil_div, round_up
 from inventory.fit.memory.ignored import Ignored, modules
 from inventory.fit.model.architecture import Architecture, Quantisation
 from inventory.fit.model.quantisation import quantisation
-from inventory.fit.start.start import Start
+from inventory.fit.settings.settings import EngineSettings
 
 MXFP4_PAD = 256
 """Widths of experts under MXFP4 are padded to this: gpt-oss-120b printed 64.38 GiB and 20b 13.47
@@ -56,7 +56,7 @@ class _Stored(NamedTuple):
         return Piece(name, count * self.low, count * self.likely, count * self.high, share)
 
 
-def absorbed(architecture: Architecture, start: Start) -> float:
+def absorbed(architecture: Architecture, settings: EngineSettings) -> float:
     """Bytes a rank of what MLA makes while loading: its second projection again, unquantised
     (vLLM 0.32.0 attention/mla_attention.py, W_UK and W_UV)."""
     mla, heads = architecture.mla, architecture.heads
@@ -65,8 +65,8 @@ def absorbed(architecture: Architecture, start: Start) -> float:
     if isinstance(mla.nope, Unknown) or isinstance(mla.value, Unknown):
         return 0.0
     layers = sum(kind == "full" for kind in architecture.kinds)
-    per_layer = mla.kv_rank * heads * (mla.nope + mla.value) * start.element_bytes
-    return per_layer * layers / start.tp / start.pp
+    per_layer = mla.kv_rank * heads * (mla.nope + mla.value) * settings.element_bytes
+    return per_layer * layers / settings.tp / settings.pp
 
 
 def rotary(architecture: Architecture) -> float:
@@ -78,15 +78,15 @@ def rotary(architecture: Architecture) -> float:
 
 
 class Matrices:
-    """The matrices of one architecture, as one start loads them."""
+    """The matrices of one architecture, as one set of settings loads them."""
 
-    def __init__(self, architecture: Architecture, start: Start) -> None:
+    def __init__(self, architecture: Architecture, settings: EngineSettings) -> None:
         self._a = architecture
-        self._start = start
-        self._plain = float(start.element_bytes)
+        self._start = settings
+        self._plain = float(settings.element_bytes)
         scheme = architecture.quantisation
-        if scheme is None and start.quantization is not None:
-            scheme = quantisation({"quant_method": start.quantization})
+        if scheme is None and settings.quantization is not None:
+            scheme = quantisation({"quant_method": settings.quantization})
         self._scheme: Quantisation | None = scheme
         named = scheme.ignored if scheme else ()
         self._doubt = isinstance(named, Unknown)
@@ -179,7 +179,7 @@ class Matrices:
         return _Stored(packed, packed, packed)
 
     def _mlp(self, index: int, hidden: int) -> list[Piece] | Unknown:
-        a, start = self._a, self._start
+        a, settings = self._a, self._start
         if a.kinds and a.kinds[index] == "none":
             return []
         moe = a.experts
@@ -187,20 +187,20 @@ class Matrices:
             if isinstance(a.intermediate, Unknown):
                 return a.intermediate
             count = (3 if a.gated else 2) * hidden * a.intermediate
-            return [self._stored("dense", index).times("dense MLP", count, start.tp)]
+            return [self._stored("dense", index).times("dense MLP", count, settings.tp)]
         if isinstance(moe.intermediate, Unknown):
             return moe.intermediate
         width = moe.intermediate
         if self._scheme is not None and self._scheme.method == "mxfp4":
-            width = round_up(ceil_div(width, start.tp), MXFP4_PAD) * start.tp
-        share = start.tp * start.dp if start.ep else start.tp
+            width = round_up(ceil_div(width, settings.tp), MXFP4_PAD) * settings.tp
+        share = settings.tp * settings.dp if settings.ep else settings.tp
         pieces = [
             self._stored("experts", index).times("experts", 3 * hidden * width * moe.count, share),
             Piece.exact("router", hidden * moe.count * self._router_bytes(), 1),
         ]
         if moe.shared_intermediate:
             count = 3 * hidden * moe.shared_intermediate
-            pieces.append(self._stored("shared", index).times("shared experts", count, start.tp))
+            pieces.append(self._stored("shared", index).times("shared experts", count, settings.tp))
         return pieces
 
     def _router_bytes(self) -> float:

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from typing import Literal
 
 from pydantic import Field
 
-from inventory.base import Unknown
+from inventory.base import Frozen, Unknown
 from inventory.common.units import from_gib
 from inventory.fit.memory import constants as c
-from inventory.fit.memory.carried import (
-    carried,
-    loaded_weights,
-    measured_overhead,
-    requested_bytes,
-)
 from inventory.fit.memory.kv import KvLayout, kv_layout
-from inventory.fit.memory.measured import Measured
-from inventory.fit.memory.overhead import Overhead
+from inventory.fit.memory.overhead import Overhead, overhead
 from inventory.fit.memory.span import NOTHING, Span, exactly
-from inventory.fit.memory.weights import Weights
+from inventory.fit.memory.weights import Weights, weights
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.start.card import Card
-from inventory.fit.start.resolve import Resolved
-from inventory.fit.start.version import NEWEST_READ, Release
-from inventory.fit.value import Value
+from inventory.fit.settings.card import Card
+from inventory.fit.settings.resolve import Resolved
+from inventory.fit.settings.version import NEWEST_READ, Release
 
 Mode = Literal[
     "free",
@@ -47,14 +40,14 @@ STATES_SINCE: Release = (0, 19, 0)
 one for its state and CUDA graphs are captured (vllm-project/vllm#38270)."""
 
 
-class Margin(Value):
+class Margin(Frozen):
     """How much is left before a failure mode; negative is the failure."""
 
     mode: Mode
     left: Span = Field(description="bytes")
 
 
-class Memory(Value):
+class Memory(Frozen):
     """The memory of the fullest rank, in bytes."""
 
     resolved: Resolved
@@ -68,7 +61,6 @@ class Memory(Value):
     concurrency: float | Unknown = Field(description="requests of full length at once, likely")
     longest: Span | Unknown = Field(description="largest max_model_len, in tokens")
     margins: tuple[Margin, ...] = Field(description="in the order in which a start meets them")
-    measured: bool = Field(default=False, description="numbers of this box were used")
 
     def margin(self, mode: Mode) -> Span | None:
         """What is left before one failure mode; None where it cannot occur."""
@@ -79,35 +71,29 @@ def memory(
     architecture: Architecture,
     resolved: Resolved,
     cards: tuple[Card, ...],
-    measured: Measured | None = None,
     load: Weights | None = None,
 ) -> Memory | Unknown:
     """The memory of one start.
 
     + architecture: of the model
-    + resolved: the start with the engine's defaults filled in
+    + resolved: the settings with the engine's defaults filled in
     + cards: the GPUs it runs on; the one with least memory decides
-    + measured: numbers that this box has printed
-    + load: the weights, where they were computed before
+    + load: the weights, where they are known already
     """
     if not cards:
         return Unknown(unknown="no GPU was given")
-    known = measured or Measured()
     total = min((card.total for card in cards), key=lambda span: span.likely)
-    total = exactly(known.total) if known.total else total
-    held = load or loaded_weights(architecture, resolved, known)
+    held = load or weights(architecture, resolved.settings)
     if isinstance(held, Unknown):
         return held
-    over = measured_overhead(architecture, resolved, cards, known)
+    over = overhead(architecture, resolved, cards)
     requested = requested_bytes(total, resolved)
     layout = kv_layout(
-        architecture, resolved.start, resolved.engine, resolved.max_num_batched_tokens
+        architecture, resolved.settings, resolved.engine, resolved.max_num_batched_tokens
     )
     available = requested - held.per_rank - over.charged - _rank_spread(resolved, cards)
-    if resolved.start.kv_cache_memory:
-        available = exactly(resolved.start.kv_cache_memory)
-    elif known.available_kv is not None:
-        available = carried(architecture, resolved, cards, known, total, held, over, layout)
+    if resolved.settings.kv_cache_memory:
+        available = exactly(resolved.settings.kv_cache_memory)
     length = resolved.max_model_len
     concurrency: float | Unknown
     if isinstance(layout, Unknown):
@@ -116,7 +102,7 @@ def memory(
         concurrency = length
     else:
         concurrency = round(layout.concurrency(max(0, available.likely), length), 2)
-    free = _free(cards, over, known)
+    free = min((_free_at_init(card, over) for card in cards), key=lambda span: span.likely)
     return Memory(
         resolved=resolved,
         total=total,
@@ -129,8 +115,16 @@ def memory(
         concurrency=concurrency,
         longest=_longest(layout, available, architecture.context, length),
         margins=_margins(resolved, layout, free, requested, held, over, available),
-        measured=measured is not None,
     )
+
+
+def requested_bytes(total: Span, resolved: Resolved) -> Span:
+    """The budget: the share of the card that utilisation allows, rounded up as the engine does
+    (vLLM 0.32.0 v1/worker/utils.py:724)."""
+    low, likely, high = (
+        math.ceil(end * resolved.utilisation) for end in (total.low, total.likely, total.high)
+    )
+    return Span(low=low, likely=likely, high=high)
 
 
 def _margins(
@@ -143,7 +137,7 @@ def _margins(
     available: Span,
 ) -> tuple[Margin, ...]:
     """All that can be computed."""
-    given = resolved.start.kv_cache_memory is not None
+    given = resolved.settings.kv_cache_memory is not None
     loaded = free - held.per_rank - over.not_torch
     by_sampler = over.sampler.likely > over.forward.likely
     found: list[Margin] = []
@@ -177,19 +171,12 @@ def _needs_states(layout: KvLayout, resolved: Resolved) -> bool:
     """Whether every sequence must have a block of the pool for itself."""
     version = NEWEST_READ if isinstance(resolved.engine, Unknown) else resolved.engine
     linear = any(group.kind == "linear" for group in layout.groups)
-    return linear and version >= STATES_SINCE and not resolved.start.enforce_eager
-
-
-def _free(cards: tuple[Card, ...], over: Overhead, known: Measured) -> Span:
-    """What the engine finds free at the start, on the fullest card."""
-    if known.free_at_init is not None:
-        return exactly(known.free_at_init)
-    return min((_free_at_init(card, over) for card in cards), key=lambda span: span.likely)
+    return linear and version >= STATES_SINCE and not resolved.settings.enforce_eager
 
 
 def _rank_spread(resolved: Resolved, cards: tuple[Card, ...]) -> Span:
     """What the fullest rank has less than the nominal one."""
-    if len(cards) == 1 or resolved.start.gpus == 1:
+    if len(cards) == 1 or resolved.settings.gpus == 1:
         return NOTHING
     guess = c.RANK_SPREAD_HOSTS if cards[0].unified else c.RANK_SPREAD
     return Span(low=from_gib(guess.low), likely=from_gib(guess.likely), high=from_gib(guess.high))

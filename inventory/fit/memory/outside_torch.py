@@ -6,9 +6,9 @@ from inventory.common.units import from_gib
 from inventory.fit.memory import constants as c
 from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.start.card import Card
-from inventory.fit.start.resolve import Resolved
-from inventory.fit.start.version import Release
+from inventory.fit.settings.card import Card
+from inventory.fit.settings.resolve import Resolved
+from inventory.fit.settings.version import Release
 
 _LATER: Release = (0, 21, 0)
 _CONTEXT_GREW: Release = (0, 18, 0)
@@ -20,13 +20,13 @@ def not_torch(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> 
     """What a rank holds outside torch\'s allocator, inside the budget."""
     if cards and cards[0].unified:
         return guessed(c.NOT_TORCH_UNIFIED)
-    if resolved.start.tp == 1:
+    if resolved.settings.tp == 1:
         return guessed(_not_torch_single(resolved, cards, version))
     return guessed(_not_torch_several(resolved, cards, version))
 
 
 def _not_torch_single(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> c.Guess:
-    if resolved.start.pp > 1:
+    if resolved.settings.pp > 1:
         return c.NOT_TORCH_STAGE
     if version < _CONTEXT_GREW and _is_graphics_card(cards):
         return c.NOT_TORCH_SINGLE_GRAPHICS
@@ -69,7 +69,7 @@ def used_before(architecture: Architecture, resolved: Resolved, cards: tuple[Car
     """What is in use on a card before the budget is taken."""
     if cards and cards[0].unified:
         return guessed(c.USED_BEFORE_UNIFIED)
-    if resolved.start.tp * resolved.start.pp == 1:
+    if resolved.settings.tp * resolved.settings.pp == 1:
         return guessed(c.USED_BEFORE_SINGLE)
     if resolved.link == "pcie":
         return guessed(c.USED_BEFORE_PCIE)

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from inventory.base import Unknown
+from inventory.base import Frozen, Unknown
 from inventory.common.units import from_gib
 from inventory.fit.memory import constants as c
 from inventory.fit.memory.outside_torch import guessed, not_torch, used_before
 from inventory.fit.memory.span import NOTHING, Span, around, exactly, most
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.start.card import Card
-from inventory.fit.start.resolve import Resolved
-from inventory.fit.start.version import NEWEST_READ, Release, shown
-from inventory.fit.value import Value
+from inventory.fit.settings.card import Card
+from inventory.fit.settings.resolve import Resolved
+from inventory.fit.settings.version import NEWEST_READ, Release, shown
 
 _HALF_PRECISION = 2
 _LATER: Release = (0, 21, 0)
@@ -22,7 +21,7 @@ _SPARSE_TOKENS = 8192
 _CAPTURE_LIMIT = 512
 
 
-class Overhead(Value):
+class Overhead(Frozen):
     """Bytes of one rank."""
 
     regime: str = Field(description="runner, sampler and versions whose constants were used")
@@ -49,7 +48,7 @@ def overhead(architecture: Architecture, resolved: Resolved, cards: tuple[Card, 
     """The overhead of the fullest rank.
 
     + architecture: of the model; an unknown vocabulary or width is remarked upon
-    + resolved: the start with the engine's defaults
+    + resolved: the settings with the engine's defaults
     + cards: the GPUs
     """
     version = NEWEST_READ if isinstance(resolved.engine, Unknown) else resolved.engine
@@ -131,7 +130,7 @@ def _sampler(
             high=round(high * regime.per_logit.high),
         )
     hidden = architecture.hidden
-    element = resolved.start.element_bytes
+    element = resolved.settings.element_bytes
     output = (
         0 if isinstance(hidden, Unknown) else resolved.max_num_batched_tokens * hidden * element
     )
@@ -149,7 +148,7 @@ def _forward(
     architecture: Architecture, resolved: Resolved, workspace: Span, remarks: list[str]
 ) -> Span:
     tokens = resolved.max_num_batched_tokens
-    a, tp = architecture, resolved.start.tp
+    a, tp = architecture, resolved.settings.tp
     if a.indexer is not None:
         share = c.SPARSE_LINEAR_FORWARD if "linear" in a.kinds else c.SPARSE_FORWARD
         return _scaled(exactly(from_gib(tokens / _SPARSE_TOKENS)), share)
@@ -174,18 +173,18 @@ def _workspace(architecture: Architecture, resolved: Resolved) -> Span:
         return NOTHING
     if isinstance(moe.intermediate, Unknown) or isinstance(moe.per_token, Unknown):
         return NOTHING
-    width = moe.intermediate if resolved.start.ep else moe.intermediate // resolved.start.tp
+    width = moe.intermediate if resolved.settings.ep else moe.intermediate // resolved.settings.tp
     tokens = min(resolved.max_num_batched_tokens, c.WORKSPACE_TOKENS)
     rows = tokens * moe.per_token * _HALF_PRECISION
     return exactly(rows * (max(2 * width, hidden) + max(width, hidden)))
 
 
 def _vision(architecture: Architecture, resolved: Resolved) -> Span:
-    if architecture.vision is None or resolved.start.language_model_only:
+    if architecture.vision is None or resolved.settings.language_model_only:
         return NOTHING
     if "linear" in architecture.kinds:
         tokens = min(resolved.max_num_batched_tokens, c.HYBRID_VISION_MOST_TOKENS)
-        amount = from_gib(tokens / 1024 * c.HYBRID_VISION_PER_1024) // resolved.start.tp
+        amount = from_gib(tokens / 1024 * c.HYBRID_VISION_PER_1024) // resolved.settings.tp
         # q36-h100-v2 shows nothing of it under the V2 runner.
         likely = 0 if resolved.runner == "V2" else amount
         return Span(low=0, likely=likely, high=amount + amount // 2)
@@ -193,10 +192,10 @@ def _vision(architecture: Architecture, resolved: Resolved) -> Span:
 
 
 def _graphs(architecture: Architecture, resolved: Resolved, version: Release) -> Span:
-    if resolved.start.enforce_eager or resolved.runner == "V0":
+    if resolved.settings.enforce_eager or resolved.runner == "V0":
         return NOTHING
     layers = 40 if isinstance(architecture.layers, Unknown) else architecture.layers
-    layers = -(-layers // resolved.start.pp)
+    layers = -(-layers // resolved.settings.pp)
     amount = c.GRAPHS_BASE + c.GRAPHS_PER_LAYER * layers
     amount += c.GRAPHS_EXPERTS if architecture.experts is not None else 0.0
     share = _capture_sizes(resolved.max_num_seqs) / c.GRAPHS_FULL_SIZES

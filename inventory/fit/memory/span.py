@@ -6,11 +6,11 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
+from inventory.base import Frozen
 from inventory.common.units import gib
-from inventory.fit.value import Value
 
 
-class Span(Value):
+class Span(Frozen):
     """An amount of bytes (or of tokens) with an honest range.
 
     ``low`` is what can be counted on as the least, ``high`` as the most; outside the regimes in

@@ -10,15 +10,14 @@ from typing import Literal
 
 from pydantic import Field
 
-from inventory.base import Unknown
+from inventory.base import Frozen, Unknown
 from inventory.common.units import ceil_div
 from inventory.fit.memory.matrices import Matrices, Piece, absorbed, rotary
 from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.start.start import Start
-from inventory.fit.value import Value
+from inventory.fit.settings.settings import EngineSettings
 
-Source = Literal["headers", "files", "architecture", "measured"]
+Source = Literal["headers", "files", "architecture", "given"]
 
 _FILES_SPREAD = 0.01
 """How far the split may be off where only the total of the files is known."""
@@ -29,7 +28,7 @@ _UNSPLIT_SPREAD = 0.05
 _HALF_PRECISION = 2
 
 
-class Part(Value):
+class Part(Frozen):
     """One kind of weights."""
 
     name: str
@@ -38,7 +37,7 @@ class Part(Value):
     replicated: bool = Field(default=False, description="whole on every rank")
 
 
-class Weights(Value):
+class Weights(Frozen):
     """The weights on the fullest rank."""
 
     per_rank: Span = Field(description="bytes")
@@ -47,43 +46,43 @@ class Weights(Value):
     remark: str = Field(default="", description="what the range is about")
 
 
-def weights(architecture: Architecture, start: Start) -> Weights | Unknown:
+def weights(architecture: Architecture, settings: EngineSettings) -> Weights | Unknown:
     """What the fullest rank holds.
 
     + architecture: of the model
-    + start: the parallel sizes and the type in which it is loaded
+    + settings: the parallel sizes and the type in which it is loaded
     """
-    found = _weights(architecture, start)
-    if isinstance(found, Unknown) or not start.cpu_offload:
+    found = _weights(architecture, settings)
+    if isinstance(found, Unknown) or not settings.cpu_offload:
         return found
     on_card = found.per_rank
     return found.model_copy(
         update={
             "per_rank": Span(
-                low=max(0, on_card.low - start.cpu_offload),
-                likely=max(0, on_card.likely - start.cpu_offload),
-                high=max(0, on_card.high - start.cpu_offload),
+                low=max(0, on_card.low - settings.cpu_offload),
+                likely=max(0, on_card.likely - settings.cpu_offload),
+                high=max(0, on_card.high - settings.cpu_offload),
             )
         }
     )
 
 
-def _weights(architecture: Architecture, start: Start) -> Weights | Unknown:
-    converts = start.element_bytes != _HALF_PRECISION or (
-        start.quantization is not None and architecture.quantisation is None
+def _weights(architecture: Architecture, settings: EngineSettings) -> Weights | Unknown:
+    converts = settings.element_bytes != _HALF_PRECISION or (
+        settings.quantization is not None and architecture.quantisation is None
     )
     if architecture.tensors is not None and not converts:
-        return _from_headers(architecture, start)
+        return _from_headers(architecture, settings)
     size: int | Unknown = Unknown(unknown="no file listing was given")
     if converts:
         size = Unknown(unknown="the weights are converted when loaded")
     elif architecture.checkpoint is not None:
         size = architecture.checkpoint.size
-    stages = _stages(architecture, start)
+    stages = _stages(architecture, settings)
     if isinstance(stages, Unknown):
         if isinstance(size, Unknown):
             return Unknown(unknown=f"{stages.unknown}; {size.unknown}")
-        share = size // (start.tp * start.pp)
+        share = size // (settings.tp * settings.pp)
         return Weights(
             per_rank=Span(low=share, likely=share, high=round(share * (1 + _UNSPLIT_SPREAD))),
             source="files",
@@ -100,19 +99,19 @@ def _weights(architecture: Architecture, start: Start) -> Weights | Unknown:
             remark="" if computed.is_exact else _why_wide(architecture),
         )
     whole = [piece for stage in stages for piece in stage if piece.stored]
-    draft = _unused_draft(architecture, start)
+    draft = _unused_draft(architecture, settings)
     # Some configurations name draft layers that the files do not hold (MiniMax-M2).
     if size < sum(piece.low for piece in whole) + _DRAFT_THERE * draft:
         draft = 0
     return Weights(
-        per_rank=_scaled(computed, whole, size - draft, start),
+        per_rank=_scaled(computed, whole, size - draft, settings),
         source="files",
         parts=parts,
         remark="the total is that of the files; its split follows the architecture",
     )
 
 
-def _scaled(computed: Span, whole: list[Piece], loaded: int, start: Start) -> Span:
+def _scaled(computed: Span, whole: list[Piece], loaded: int, settings: EngineSettings) -> Span:
     """The computed share, brought to the total that the files have.
 
     + whole: everything that is stored in the files
@@ -131,23 +130,28 @@ def _scaled(computed: Span, whole: list[Piece], loaded: int, start: Start) -> Sp
         place = min(1.0, (loaded - middle) / (high - middle)) if high > middle else 0.0
         share = computed.likely + place * (computed.high - computed.likely)
         rest = loaded - (middle + place * (high - middle))
-    likely = round(share + rest / (start.tp * start.pp))
-    likely = max(likely, loaded // (start.tp * start.pp))
+    likely = round(share + rest / (settings.tp * settings.pp))
+    likely = max(likely, loaded // (settings.tp * settings.pp))
     spread = round(likely * _FILES_SPREAD)
     return Span(low=likely - spread, likely=likely, high=likely + spread)
 
 
-def _from_headers(architecture: Architecture, start: Start) -> Weights:
+def _from_headers(architecture: Architecture, settings: EngineSettings) -> Weights:
     sums = architecture.tensors
     assert sums is not None  # noqa: S101
-    vision_share = 1 if start.vision_data_parallel else start.tp
+    vision_share = 1 if settings.vision_data_parallel else settings.tp
     rows = (
-        ("experts", sums.experts, start.tp * start.dp if start.ep else start.tp, start.pp),
-        ("layers", sums.sharded, start.tp, start.pp),
-        ("replicated", sums.replicated, 1, start.pp),
-        ("embedding and output", sums.first_stage + sums.last_stage, start.tp, 1),
-        ("vision", 0 if start.language_model_only else sums.vision, vision_share, 1),
-        ("draft", sums.draft if start.draft else 0, start.tp, 1),
+        (
+            "experts",
+            sums.experts,
+            settings.tp * settings.dp if settings.ep else settings.tp,
+            settings.pp,
+        ),
+        ("layers", sums.sharded, settings.tp, settings.pp),
+        ("replicated", sums.replicated, 1, settings.pp),
+        ("embedding and output", sums.first_stage + sums.last_stage, settings.tp, 1),
+        ("vision", 0 if settings.language_model_only else sums.vision, vision_share, 1),
+        ("draft", sums.draft if settings.draft else 0, settings.tp, 1),
     )
     parts = tuple(
         Part(
@@ -159,13 +163,13 @@ def _from_headers(architecture: Architecture, start: Start) -> Weights:
         for name, total, share, stages in rows
         if total
     )
-    loading = absorbed(architecture, start) + rotary(architecture)
+    loading = absorbed(architecture, settings) + rotary(architecture)
     likely = sum(part.per_rank for part in parts) + round(loading)
     # Pipeline stages hold whole layers: the fullest has up to one more than the mean.
     layers = architecture.layers
     uneven = 0
-    if start.pp > 1 and not isinstance(layers, Unknown):
-        uneven = (sums.experts + sums.sharded) // start.tp // layers
+    if settings.pp > 1 and not isinstance(layers, Unknown):
+        uneven = (sums.experts + sums.sharded) // settings.tp // layers
     return Weights(
         per_rank=Span(low=likely, likely=likely, high=likely + uneven),
         source="headers",
@@ -173,7 +177,7 @@ def _from_headers(architecture: Architecture, start: Start) -> Weights:
     )
 
 
-def _stages(architecture: Architecture, start: Start) -> list[list[Piece]] | Unknown:
+def _stages(architecture: Architecture, settings: EngineSettings) -> list[list[Piece]] | Unknown:
     """The pieces of every pipeline stage."""
     layers, vocabulary, hidden = (
         architecture.layers,
@@ -185,11 +189,11 @@ def _stages(architecture: Architecture, start: Start) -> list[list[Piece]] | Unk
             return number
     assert isinstance(layers, int) and isinstance(hidden, int)  # noqa: S101, PT018
     assert isinstance(vocabulary, int)  # noqa: S101
-    matrices = Matrices(architecture, start)
-    matrix = float(vocabulary * hidden * start.element_bytes)
+    matrices = Matrices(architecture, settings)
+    matrix = float(vocabulary * hidden * settings.element_bytes)
     stages: list[list[Piece]] = []
     first = 0
-    for stage, count in enumerate(layers_per_stage(layers, start.pp)):
+    for stage, count in enumerate(layers_per_stage(layers, settings.pp)):
         pieces: list[Piece] = []
         for layer in range(first, first + count):
             found = matrices.layer(layer)
@@ -198,14 +202,14 @@ def _stages(architecture: Architecture, start: Start) -> list[list[Piece]] | Unk
             pieces += found
         first += count
         if stage == 0:
-            pieces.append(Piece.exact("embedding", matrix, start.tp))
+            pieces.append(Piece.exact("embedding", matrix, settings.tp))
             pieces += matrices.vision()
-        if stage == start.pp - 1:
-            if not architecture.tied or start.pp > 1:
-                pieces.append(Piece.exact("output", matrix, start.tp))
-            if start.draft:
+        if stage == settings.pp - 1:
+            if not architecture.tied or settings.pp > 1:
+                pieces.append(Piece.exact("output", matrix, settings.tp))
+            if settings.draft:
                 pieces += matrices.draft()
-        loading = rotary(architecture) + absorbed(architecture, start)
+        loading = rotary(architecture) + absorbed(architecture, settings)
         pieces.append(Piece.exact("made by loading", loading, 1, stored=False))
         stages.append(pieces)
     return stages
@@ -225,11 +229,11 @@ def layers_per_stage(layers: int, stages: int) -> list[int]:
     return counts
 
 
-def _unused_draft(architecture: Architecture, start: Start) -> int:
+def _unused_draft(architecture: Architecture, settings: EngineSettings) -> int:
     """Bytes of the draft layers in the files, where they are not used and so not loaded."""
-    if start.draft:
+    if settings.draft:
         return 0
-    alone = start.model_copy(update={"tp": 1, "ep": False})
+    alone = settings.model_copy(update={"tp": 1, "ep": False})
     return round(sum(piece.likely for piece in Matrices(architecture, alone).draft()))
 
 

@@ -10,8 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from inventory.base import Unknown
-from inventory.fit.value import Value
+from inventory.base import Frozen, Unknown
 
 Count = int | Unknown
 LayerKind = Literal["full", "sliding", "chunked", "linear", "none"]
@@ -21,7 +20,7 @@ size (linear attention, Mamba, short convolutions); not at all (an MLP that coun
 _NOT_SAID = Unknown(unknown="not in config.json")
 
 
-class Mla(Value):
+class Mla(Frozen):
     """Multi-head latent attention: one compressed vector per token instead of keys and values."""
 
     kv_rank: int = Field(description="kv_lora_rank")
@@ -31,14 +30,14 @@ class Mla(Value):
     value: Count = Field(default=_NOT_SAID, description="v_head_dim")
 
 
-class Indexer(Value):
+class Indexer(Frozen):
     """The small attention that picks tokens for sparse MLA (DeepSeek V3.2, GLM-5)."""
 
     head_dim: int
     heads: Count = _NOT_SAID
 
 
-class Experts(Value):
+class Experts(Frozen):
     """Mixture of experts."""
 
     count: int
@@ -48,7 +47,7 @@ class Experts(Value):
     layers: tuple[int, ...] = Field(description="indices of the layers that have experts")
 
 
-class LinearState(Value):
+class LinearState(Frozen):
     """The state that a linear attention layer keeps per running sequence."""
 
     key_heads: int
@@ -61,7 +60,7 @@ class LinearState(Value):
     conv_bytes: int = Field(description="of one element of the convolution's state")
 
 
-class Quantisation(Value):
+class Quantisation(Frozen):
     """How the weights are stored."""
 
     method: str = Field(description="quant_method, with modelopt's algorithm: modelopt-nvfp4")
@@ -81,7 +80,7 @@ class Quantisation(Value):
     kv_cache_fp8: bool = Field(default=False, description="ships scales for an fp8 KV cache")
 
 
-class Vision(Value):
+class Vision(Frozen):
     """The encoder for images."""
 
     heads: Count = _NOT_SAID
@@ -90,14 +89,14 @@ class Vision(Value):
     intermediate: Count = _NOT_SAID
 
 
-class Checkpoint(Value):
+class Checkpoint(Frozen):
     """The weight files."""
 
     size: int | Unknown = Field(description="bytes of all weight files")
     shards: int = 0
 
 
-class TensorSums(Value):
+class TensorSums(Frozen):
     """Bytes of the weights by how ranks share them, from the safetensors headers."""
 
     experts: int = Field(default=0, description="weights of routed experts")
@@ -122,7 +121,7 @@ class TensorSums(Value):
         )
 
 
-class Architecture(Value):
+class Architecture(Frozen):
     """A model, read from its files."""
 
     name: str | Unknown = Field(description="class, e.g. MiniMaxM2ForCausalLM")

@@ -1,1 +1,1 @@
-"""How an engine is started: its settings, and what it fills in by itself."""
+"""How an engine is set: what was given, what it fills in by itself, and on which cards."""

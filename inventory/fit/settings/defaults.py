@@ -6,8 +6,8 @@ Rules of vLLM 0.32.0 engine/arg_utils.py:2894-2985; when each came is said besid
 from __future__ import annotations
 
 from inventory.common.units import GIB
-from inventory.fit.start.start import Runner
-from inventory.fit.start.version import NEWEST_READ, Release
+from inventory.fit.settings.settings import Runner
+from inventory.fit.settings.version import NEWEST_READ, Release
 
 LARGE_CARD, HUGE_CARD = 70 * GIB, 160 * GIB
 SMALL_CARD_SEQS_SINCE: Release = (0, 8, 5)

@@ -15,8 +15,8 @@ from inventory.common.units import from_gib
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.config import read_architecture
 from inventory.fit.model.reading import as_mapping, as_texts
-from inventory.fit.start.card import Card, card, card_with_memory
-from inventory.fit.start.start import Runner, Sampler, Start
+from inventory.fit.settings.card import Card, card, card_with_memory
+from inventory.fit.settings.settings import EngineSettings, Runner, Sampler
 
 _RUNNERS: tuple[Runner, ...] = ("V0", "V1", "V2")
 _LARGEST_CARD = 100_000
@@ -30,7 +30,7 @@ class Case(NamedTuple):
 
     id: str
     architecture: Architecture
-    start: Start
+    settings: EngineSettings
     cards: tuple[Card, ...]
     raw: Mapping[str, Any]
 
@@ -124,7 +124,7 @@ def case_of(raw: Mapping[str, Any], models: Mapping[str, Mapping[str, Any]]) -> 
     return Case(
         id=str(raw.get("id")),
         architecture=architecture_of(entry, str(raw.get("quantisation") or "")),
-        start=_start(raw),
+        settings=_settings(raw),
         cards=_cards(gpu),
         raw=raw,
     )
@@ -140,14 +140,14 @@ def _cards(gpu: Mapping[str, Any]) -> tuple[Card, ...]:
     return () if isinstance(known, Unknown) else (known,) * number
 
 
-def _start(raw: Mapping[str, Any]) -> Start:
+def _settings(raw: Mapping[str, Any]) -> EngineSettings:
     flags = as_texts(raw.get("other_flags"))
     joined = " ".join(flags)
     quantised = raw.get("quantisation") if isinstance(raw.get("quantisation"), str) else ""
     runtime = _RUNTIME_QUANTISATION.match(quantised or "")
     speculative = str(raw.get("speculative") or "")
     memory = re.search(r"--kv-cache-memory (\d+)", f"{joined} {raw.get('notes') or ''}")
-    return Start(
+    return EngineSettings(
         engine=_text(raw, "vllm_version"),
         tp=_number(raw, "tp") or 1,
         pp=_number(raw, "pp") or 1,

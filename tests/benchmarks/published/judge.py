@@ -8,7 +8,7 @@ from typing import Literal
 
 from inventory.base import Unknown
 from inventory.fit.fit import Fit
-from inventory.fit.start.version import release
+from inventory.fit.settings.version import release
 from tests.benchmarks.published.cases import Case, printed_gib
 from tests.benchmarks.published.classes import RULES_OF_CLASS, SHAPE_CLASSES
 
@@ -87,13 +87,13 @@ def missing_inputs(case: Case, answer: Fit, *, sure: bool) -> list[str]:
     """What the arithmetic needs and the case does not give."""
     raw, a = case.raw, case.architecture
     gaps: list[str] = []
-    if isinstance(release(case.start.engine), Unknown):
+    if isinstance(release(case.settings.engine), Unknown):
         gaps.append("version")
     if not case.cards:
         gaps.append("card")
-    if raw.get("gpu_memory_utilization") is None and case.start.kv_cache_memory is None:
+    if raw.get("gpu_memory_utilization") is None and case.settings.kv_cache_memory is None:
         gaps.append("utilisation")
-    if case.start.max_num_seqs is None:
+    if case.settings.max_num_seqs is None:
         gaps.append("sequences")
     if isinstance(answer.resolved.max_model_len, Unknown):
         gaps.append("length")

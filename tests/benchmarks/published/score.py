@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 
 from pydantic import Field
 
-from inventory.base import Unknown
+from inventory.base import Frozen, Unknown
 from inventory.common.units import GIB, from_gib
 from inventory.fit.fit import Fit, fit
 from inventory.fit.memory.kv import KvLayout
-from inventory.fit.memory.measured import Measured
-from inventory.fit.memory.weights import weights
-from inventory.fit.value import Value
+from inventory.fit.memory.span import exactly
+from inventory.fit.memory.weights import Weights, weights
+from inventory.fit.settings.card import Card
 from tests.benchmarks.published.cases import Case, case_of, printed_bytes, printed_gib
 from tests.benchmarks.published.judge import Verdict, judge, missing_inputs
 
@@ -27,7 +27,7 @@ SURE_WEIGHTS = 0.03
 """Width of the range of computed weights below which they count as known."""
 
 
-class Row(Value):
+class Row(Frozen):
     """One case."""
 
     id: str
@@ -108,19 +108,18 @@ def token_error(row: Row) -> float:
 def _row(case: Case, set_aside: Mapping[str, str]) -> Row:
     outcome = case.outcome
     loaded = printed_gib(outcome, "model_loading_gib")
-    computed = weights(case.architecture, case.start)
+    computed = weights(case.architecture, case.settings)
     sure = not isinstance(computed, Unknown) and (
         computed.per_rank.high - computed.per_rank.low <= SURE_WEIGHTS * computed.per_rank.likely
     )
-    known = Measured(
-        # Where the entry does not tell the weights, the printed ones stand for the headers that
-        # a real checkpoint has.
-        weights=from_gib(loaded) if loaded is not None and not sure else None,
-        free_at_init=printed_bytes(outcome, "free_at_init_gib")
-        if case.raw.get("gpu_shared")
-        else None,
+    # Where the entry does not tell the weights, the printed ones stand for the headers that a real
+    # checkpoint has.
+    load = (
+        Weights(per_rank=exactly(from_gib(loaded)), source="given")
+        if loaded is not None and not sure
+        else None
     )
-    answer = fit(case.architecture, case.start, case.cards, known)
+    answer = fit(case.architecture, case.settings, _shared(case), load=load)
     missing = missing_inputs(case, answer, sure=sure)
     verdict, reason = judge(case, answer, missing, set_aside)
     memory = _memory(case, answer)
@@ -139,12 +138,23 @@ def _row(case: Case, set_aside: Mapping[str, str]) -> Row:
         memory=memory,
         memory_counts=memory is not None
         and not [gap for gap in missing if gap != "length"]
-        and case.start.kv_cache_memory is None,
+        and case.settings.kv_cache_memory is None,
         within_range=_in_range(answer, memory),
         tokens=_tokens(case, answer),
         concurrency=_concurrency(case, answer),
         hybrid=_layout(answer) is None or not _is_uniform(answer),
-        several=case.start.pp > 1,
+        several=case.settings.pp > 1,
+    )
+
+
+def _shared(case: Case) -> tuple[Card, ...]:
+    """The cards; where others use them, with what the start found free."""
+    free = printed_bytes(case.outcome, "free_at_init_gib") if case.raw.get("gpu_shared") else None
+    if free is None:
+        return case.cards
+    return tuple(
+        card.model_copy(update={"free": free, "nvml_total": card.total.likely})
+        for card in case.cards
     )
 
 
@@ -196,7 +206,7 @@ def _tokens(case: Case, answer: Fit) -> tuple[int, int] | None:
 def _concurrency(case: Case, answer: Fit) -> tuple[float, float] | None:
     layout, published = _layout(answer), printed_gib(case.outcome, "max_concurrency")
     memory = printed_bytes(case.outcome, "available_kv_gib")
-    if layout is None or memory is None or published is None or case.start.pp > 1:
+    if layout is None or memory is None or published is None or case.settings.pp > 1:
         return None
     return published, layout.concurrency(memory, _length(answer))
 

@@ -10,8 +10,8 @@ from inventory.fit.fit import Fit, fit
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.config import read_architecture
 from inventory.fit.model.known import known_architecture
-from inventory.fit.start.card import parse_cards
-from inventory.fit.start.start import Start
+from inventory.fit.settings.card import parse_cards
+from inventory.fit.settings.settings import EngineSettings
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "fit"
 
@@ -101,7 +101,9 @@ KIMI_NVFP4 = known_architecture("nvidia/Kimi-K2.5-NVFP4")
 def asked(architecture: Architecture, gpus: str, **settings: Any) -> Fit:
     """The answer for some GPUs, with vLLM 0.32.0 and one rank a GPU unless said otherwise."""
     cards = parse_cards(gpus)
-    return fit(architecture, Start(**{"engine": "0.32.0", "tp": len(cards), **settings}), cards)
+    return fit(
+        architecture, EngineSettings(**{"engine": "0.32.0", "tp": len(cards), **settings}), cards
+    )
 
 
 def nested(name: str, text: dict[str, Any]) -> Architecture:

@@ -12,10 +12,10 @@ from inventory.fit.answer.verdict import Verdict
 from inventory.fit.fit import fit
 from inventory.fit.legality.flags import Help, flag_verdicts, read_help, words_of
 from inventory.fit.model.config import read_architecture
-from inventory.fit.start.card import parse_cards
-from inventory.fit.start.start import Start
-from inventory.fit.start.start_of import start_of
-from inventory.fit.start.version import release, shown
+from inventory.fit.settings.card import parse_cards
+from inventory.fit.settings.settings import EngineSettings
+from inventory.fit.settings.settings_of import settings_of
+from inventory.fit.settings.version import release, shown
 from inventory.service import Service
 from tests.inventory.fit.data import (
     FIXTURES,
@@ -164,7 +164,7 @@ def test_help_text_is_read() -> None:
 
 @pytest.mark.parametrize("service", CATALOGUE, ids=lambda service: service.name)
 def test_the_catalogue_uses_only_flags_that_exist(service: Service) -> None:
-    assert flag_verdicts(start_of(service).flags, engine_help(), "0.32.0") == ()
+    assert flag_verdicts(settings_of(service).flags, engine_help(), "0.32.0") == ()
 
 
 def test_an_unknown_flag_is_certain_and_has_a_neighbour() -> None:
@@ -188,7 +188,7 @@ def test_a_value_that_is_not_allowed() -> None:
 
 
 def test_help_reaches_the_fit() -> None:
-    start = Start(engine="0.32.0", tp=4, flags=("--no-such-flag",))
+    start = EngineSettings(engine="0.32.0", tp=4, flags=("--no-such-flag",))
     answer = fit(MINIMAX, start, parse_cards('4x"RTX PRO 6000"'), engine_help=engine_help())
     assert [v.rule for v in answer.certainties] == ["flag"]
     assert answer.outcome == "fails"

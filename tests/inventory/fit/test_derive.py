@@ -13,15 +13,15 @@ from inventory.common.units import GIB
 from inventory.fit.answer.derive import Parallel, parallel_sizes
 from inventory.fit.answer.load_time import LoadTime, load_time
 from inventory.fit.model.config import read_architecture
-from inventory.fit.start.start import Start
-from inventory.fit.start.version import Release
+from inventory.fit.settings.settings import EngineSettings
+from inventory.fit.settings.version import Release
 from tests.inventory.fit.data import GPT_OSS_20B, KIMI_INT4, KIMI_NVFP4, LLAMA_8B, MINIMAX, asked
 
 NEW: Release = (0, 32, 0)
 
 
 def sizes(architecture: Any, gpus: int, engine: Release = NEW) -> Parallel:
-    found = parallel_sizes(architecture, Start(), engine, gpus)
+    found = parallel_sizes(architecture, EngineSettings(), engine, gpus)
     assert isinstance(found, Parallel)
     return found
 
@@ -51,7 +51,7 @@ def test_what_does_not_divide_goes_into_stages() -> None:
 
 def test_no_sizes_at_all_is_said() -> None:
     one_layer = read_architecture({**LLAMA_8B, "num_hidden_layers": 1})
-    found = parallel_sizes(one_layer, Start(), NEW, 7)
+    found = parallel_sizes(one_layer, EngineSettings(), NEW, 7)
     assert isinstance(found, Unknown)
     assert "7 GPUs" in found.unknown
 

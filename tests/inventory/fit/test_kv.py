@@ -13,8 +13,8 @@ from inventory.common.units import from_gib
 from inventory.fit.memory.kv import KvLayout, kv_layout
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.config import read_architecture
-from inventory.fit.start.start import Start
-from inventory.fit.start.version import Release
+from inventory.fit.settings.settings import EngineSettings
+from inventory.fit.settings.version import Release
 from tests.inventory.fit.data import (
     GPT_OSS_20B,
     KIMI_INT4,
@@ -30,7 +30,7 @@ V019: Release = (0, 19, 0)
 def laid_out(
     architecture: Architecture, engine: Release = V032, batched: int = 8192, **settings: Any
 ) -> KvLayout:
-    found = kv_layout(architecture, Start(**settings), engine, batched)
+    found = kv_layout(architecture, EngineSettings(**settings), engine, batched)
     assert isinstance(found, KvLayout)
     return found
 
@@ -186,10 +186,10 @@ def test_what_is_not_described_is_not_guessed() -> None:
         ({"layer_types": ["mamba", "full_attention"] * 16}, "state"),
     ):
         a = read_architecture({**LLAMA_8B, **change})
-        found = kv_layout(a, Start(), V032, 8192)
+        found = kv_layout(a, EngineSettings(), V032, 8192)
         assert isinstance(found, Unknown)
         assert reason in found.unknown
-    odd = kv_layout(MINIMAX, Start(kv_cache_dtype="turboquant_3bit_nc"), V032, 8192)
+    odd = kv_layout(MINIMAX, EngineSettings(kv_cache_dtype="turboquant_3bit_nc"), V032, 8192)
     assert isinstance(odd, Unknown)
 
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from inventory.base import Unknown
 from inventory.common.units import GIB, from_gib
 from inventory.fit.fit import Fit, fit
-from inventory.fit.memory.measured import Measured
 from inventory.fit.memory.memory import Memory, memory
 from inventory.fit.memory.span import Span, around, exactly
+from inventory.fit.memory.weights import Weights
 from inventory.fit.model.config import read_architecture
-from inventory.fit.start.card import Card, card, card_of, parse_cards
-from inventory.fit.start.resolve import resolve
-from inventory.fit.start.start import Start
+from inventory.fit.settings.card import Card, card, card_of, parse_cards
+from inventory.fit.settings.resolve import resolve
+from inventory.fit.settings.settings import EngineSettings
 from inventory.hardware import Gpu, GpuProcess
 from tests.inventory.fit.data import (
     GPT_OSS_20B,
@@ -47,9 +47,8 @@ def tokens(answer: Fit) -> Span:
 
 # --- MiniMax-M2.5 on four RTX PRO 6000 ---------------------------------------------------------
 
-FIELD_LOG = Measured(weights=from_gib(53.75), available_kv=from_gib(23.62), kv_tokens=399_424)
-"""local-inference-lab/rtx6kpro, models/minimax-m25: utilisation 0.90, everything else default."""
 FIELD_START: dict[str, Any] = {"engine": "0.16.0", "gpu_memory_utilization": 0.9}
+"""local-inference-lab/rtx6kpro, models/minimax-m25: utilisation 0.90, everything else default."""
 
 
 def test_the_engine_sees_less_than_nvml() -> None:
@@ -61,18 +60,6 @@ def test_the_engine_sees_less_than_nvml() -> None:
     assert found.requested.likely / GIB == pytest.approx(0.9 * 94.97, abs=0.001)
 
 
-def test_the_field_log_to_the_token() -> None:
-    cards = parse_cards(RTX)
-    answer = fit(MINIMAX, Start(tp=4, **FIELD_START), cards, FIELD_LOG)
-    assert tokens(answer) == Span(low=399_424, likely=399_424, high=399_424)
-    assert memory_of(answer).concurrency == 2.03
-    assert memory_of(answer).weights.source == "measured"
-    overhead = memory_of(answer).requested.likely - from_gib(53.75)
-    overhead -= memory_of(answer).available.likely
-    assert overhead / GIB == pytest.approx(8.10, abs=0.01)
-    assert answer.outcome == "starts"
-
-
 def test_the_field_log_predicted_without_it() -> None:
     answer = asked(MINIMAX, RTX, **FIELD_START)
     found = memory_of(answer)
@@ -80,22 +67,6 @@ def test_the_field_log_predicted_without_it() -> None:
     assert found.overhead.charged.likely / GIB == pytest.approx(8.10, abs=0.1)
     assert tokens(answer).low <= 399_424 <= tokens(answer).high
     assert tokens(answer).likely == pytest.approx(399_424, rel=0.005)
-
-
-def test_measured_numbers_carry_over_to_other_settings() -> None:
-    cards = parse_cards(RTX)
-    then = Start(tp=4, **FIELD_START)
-    known = FIELD_LOG.model_copy(update={"start": then})
-    higher = fit(MINIMAX, then.model_copy(update={"gpu_memory_utilization": 0.92}), cards, known)
-    # The field log with the same overhead: 25.52 GiB and 431,648 tokens at 0.92.
-    assert tokens(higher).likely == pytest.approx(431_648, rel=0.002)
-    fewer = fit(MINIMAX, then.model_copy(update={"max_num_seqs": 256}), cards, known)
-    gained = memory_of(fewer).available.likely - from_gib(23.62)
-    assert gained / GIB == pytest.approx(0.75 * 7.33, rel=0.15)
-    assert not memory_of(fewer).available.is_exact
-    eight = fit(MINIMAX, then.model_copy(update={"tp": 8, "ep": True}), cards * 2, known)
-    assert memory_of(eight).weights.source == "architecture"
-    assert memory_of(eight).available.likely > 45 * GIB
 
 
 def test_two_ranks_are_refused_for_their_weights() -> None:
@@ -190,10 +161,10 @@ def test_kimi_tokens_as_reported() -> None:
 
 def test_kimi_on_eight_h100_as_published() -> None:
     # kk-*: 2.56 GiB besides 72.02 of weights, so -3.32 GiB are left at 0.90 (vLLM 0.15).
-    known = Measured(weights=from_gib(72.02))
+    load = Weights(per_rank=exactly(from_gib(72.02)), source="given")
     cards = parse_cards("8xH100")
-    start = Start(engine="0.15.0", tp=8, max_num_seqs=64, vision_data_parallel=True)
-    found = fit(KIMI_INT4, start, cards, known)
+    start = EngineSettings(engine="0.15.0", tp=8, max_num_seqs=64, vision_data_parallel=True)
+    found = fit(KIMI_INT4, start, cards, load=load)
     assert memory_of(found).available.likely / GIB == pytest.approx(-3.32, abs=0.5)
     assert found.failure is not None
     assert (found.failure.rule, found.failure.certain) == ("no-kv", True)
@@ -214,7 +185,7 @@ def test_who_must_leave_first_is_named() -> None:
         numa_node=0,
     )
     one = card_of(gpu, "pcie", (holder,))
-    answer = fit(MINIMAX, Start(engine="0.32.0", tp=4, max_num_seqs=256), (one,) * 4)
+    answer = fit(MINIMAX, EngineSettings(engine="0.32.0", tp=4, max_num_seqs=256), (one,) * 4)
     assert answer.failure is not None
     assert answer.failure.rule == "free-memory"
     assert answer.failure.certain
@@ -298,9 +269,9 @@ def test_outside_the_measured_regimes_the_range_widens() -> None:
     assert isinstance(unknown.memory, Unknown)
     blind = fit(
         read_architecture({**LLAMA_8B, "vocab_size": None}),
-        Start(engine="0.19.0"),
+        EngineSettings(engine="0.19.0"),
         parse_cards("1xH100"),
-        Measured(weights=15 * GIB),
+        load=Weights(per_rank=exactly(15 * GIB), source="given"),
     )
     assert not memory_of(blind).overhead.within
     assert width(blind) > 3 * width(inside)
@@ -378,7 +349,7 @@ def test_every_sequence_needs_a_state_of_its_own() -> None:
 def test_defaults(gpus: str, engine: str, seqs: int, batched: int, utilisation: float) -> None:
     found = resolve(
         read_architecture({**LLAMA_8B, "max_position_embeddings": 2048}),
-        Start(engine=engine),
+        EngineSettings(engine=engine),
         parse_cards(gpus),
     )
     assert (found.max_num_seqs, found.max_num_batched_tokens) == (seqs, batched)
@@ -396,7 +367,7 @@ def test_defaults(gpus: str, engine: str, seqs: int, batched: int, utilisation: 
     ],
 )
 def test_model_runner(engine: str, model: Any, runner: str) -> None:
-    assert resolve(model, Start(engine=engine), parse_cards("1xH100")).runner == runner
+    assert resolve(model, EngineSettings(engine=engine), parse_cards("1xH100")).runner == runner
 
 
 # --- more is never less ------------------------------------------------------------------------
@@ -404,7 +375,7 @@ def test_model_runner(engine: str, model: Any, runner: str) -> None:
 MODELS = [MINIMAX, KIMI_INT4, LLAMA, read_architecture(GPT_OSS_20B), read_architecture(QWEN35_MOE)]
 ENGINES = st.sampled_from(["0.9.2", "0.16.0", "0.19.0", "0.22.0", "0.27.0", "0.32.0"])
 STARTS = st.builds(
-    lambda engine, tp, seqs, batched, util, length: Start(
+    lambda engine, tp, seqs, batched, util, length: EngineSettings(
         engine=engine,
         tp=tp,
         max_num_seqs=seqs,
@@ -426,7 +397,7 @@ def ends(span: Span | Unknown) -> tuple[int, int, int]:
     return (span.low, span.likely, span.high)
 
 
-def computed(model: Any, start: Start, total: int) -> Memory:
+def computed(model: Any, start: EngineSettings, total: int) -> Memory:
     cards = (Card(name="any", total=exactly(total), link="pcie"),) * start.tp
     found = memory(model, resolve(model, start, cards), cards)
     assert isinstance(found, Memory)
@@ -436,7 +407,7 @@ def computed(model: Any, start: Start, total: int) -> Memory:
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(MODELS), STARTS, st.integers(20, 140), st.integers(1, 60))
 def test_more_memory_never_gives_fewer_tokens(
-    model: Any, start: Start, size: int, more: int
+    model: Any, start: EngineSettings, size: int, more: int
 ) -> None:
     small, large = computed(model, start, size * GIB), computed(model, start, (size + more) * GIB)
     for one, other in zip(ends(small.tokens), ends(large.tokens), strict=True):
@@ -447,7 +418,9 @@ def test_more_memory_never_gives_fewer_tokens(
 
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(MODELS), STARTS, st.sampled_from([2, 4]))
-def test_more_sequences_never_leave_more_cache(model: Any, start: Start, factor: int) -> None:
+def test_more_sequences_never_leave_more_cache(
+    model: Any, start: EngineSettings, factor: int
+) -> None:
     few = computed(model, start, 80 * GIB)
     assert start.max_num_seqs is not None
     many = computed(
@@ -462,7 +435,7 @@ def test_more_sequences_never_leave_more_cache(model: Any, start: Start, factor:
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from(MODELS), STARTS, st.floats(0.01, 0.05))
 def test_higher_utilisation_gives_more_cache_and_less_room(
-    model: Any, start: Start, more: float
+    model: Any, start: EngineSettings, more: float
 ) -> None:
     assert start.gpu_memory_utilization is not None
     low = computed(model, start, 80 * GIB)
@@ -477,7 +450,7 @@ def test_higher_utilisation_gives_more_cache_and_less_room(
 
 @settings(max_examples=30, deadline=None)
 @given(st.sampled_from(MODELS), STARTS, st.sampled_from([24, 48, 80, 96, 141]))
-def test_every_answer_is_consistent(model: Any, start: Start, size: int) -> None:
+def test_every_answer_is_consistent(model: Any, start: EngineSettings, size: int) -> None:
     cards = (Card(name="any", total=exactly(size * GIB), link="nvlink"),) * start.tp
     answer = fit(model, start, cards)
     found = memory_of(answer)

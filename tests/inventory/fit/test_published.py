@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from inventory.base import Unknown
 from inventory.fit.legality.shapes import shape_verdicts
-from inventory.fit.start.version import release
+from inventory.fit.settings.version import release
 from tests.benchmarks.published.cases import case_of
 from tests.benchmarks.published.classes import SHAPE_CLASSES
 from tests.benchmarks.published.score import Row, token_error, totals
@@ -117,10 +117,10 @@ def test_no_working_shape_is_refused() -> None:
     for raw in fixture("cases.json"):
         if raw["outcome"]["status"] == "success":
             case = case_of(raw, models)
-            engine = release(case.start.engine)
+            engine = release(case.settings.engine)
             certain = [
                 verdict
-                for verdict in shape_verdicts(case.architecture, case.start, engine, 16)
+                for verdict in shape_verdicts(case.architecture, case.settings, engine, 16)
                 if verdict.certain
             ]
             assert certain == [], case.id
@@ -157,5 +157,5 @@ def test_the_committed_table_is_up_to_date() -> None:
 )
 def test_cases_of_any_form_can_be_read(raw: dict[str, Any]) -> None:
     case = case_of(raw, {})
-    assert case.start.tp >= 1
+    assert case.settings.tp >= 1
     assert isinstance(case.architecture.layers, Unknown)

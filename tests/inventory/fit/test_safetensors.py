@@ -13,7 +13,7 @@ from inventory.common.units import GIB
 from inventory.fit.memory.weights import Weights, weights
 from inventory.fit.model.config import read_architecture
 from inventory.fit.model.safetensors import Tensor, header_length, read_header, tensor_sums
-from inventory.fit.start.start import Start
+from inventory.fit.settings.settings import EngineSettings
 from tests.inventory.fit.data import KIMI_INT4
 
 KIB, MIB = 1 << 10, 1 << 20
@@ -102,7 +102,7 @@ def test_layers_beyond_the_last_are_drafts() -> None:
 def test_weights_from_headers_agree_with_a_published_start() -> None:
     # "Model loading took 72.02 GiB" on eight H100 with --mm-encoder-tp-mode data (kk-*).
     exact = KIMI_INT4.model_copy(update={"tensors": tensor_sums({"f": kimi_header()}, 61)})
-    found = weights(exact, Start(tp=8, vision_data_parallel=True))
+    found = weights(exact, EngineSettings(tp=8, vision_data_parallel=True))
     assert isinstance(found, Weights)
     assert found.source == "headers"
     assert found.per_rank.likely / GIB == pytest.approx(72.02, abs=0.1)
@@ -111,7 +111,7 @@ def test_weights_from_headers_agree_with_a_published_start() -> None:
 def test_headers_win_over_configuration() -> None:
     tensors = {"f": {"model.layers.0.mlp.up_proj.weight": Tensor("BF16", (), 1000)}}
     a = read_architecture({"num_hidden_layers": 1}, headers=tensors)
-    found = weights(a, Start())
+    found = weights(a, EngineSettings())
     assert isinstance(found, Weights)
     assert found.per_rank.likely == 1000
 

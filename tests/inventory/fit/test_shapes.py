@@ -12,8 +12,8 @@ from inventory.base import Unknown
 from inventory.fit.answer.verdict import Verdict
 from inventory.fit.legality.shapes import legal_sizes, shape_verdicts
 from inventory.fit.model.config import read_architecture
-from inventory.fit.start.start import Start
-from inventory.fit.start.version import Release
+from inventory.fit.settings.settings import EngineSettings
+from inventory.fit.settings.version import Release
 from tests.inventory.fit.data import GPT_OSS_20B, KIMI_INT4, LLAMA_8B, MINIMAX, QWEN35_MOE
 
 OLD: Release = (0, 20, 2)
@@ -25,7 +25,7 @@ def judged(
     config: Any, engine: Release | Unknown = NEW, gpus: int = 8, **settings: Any
 ) -> dict[str, Verdict]:
     a = read_architecture(config) if isinstance(config, dict) else config
-    return {v.rule: v for v in shape_verdicts(a, Start(**settings), engine, gpus)}
+    return {v.rule: v for v in shape_verdicts(a, EngineSettings(**settings), engine, gpus)}
 
 
 @pytest.mark.parametrize("tp", [1, 2, 4])
@@ -186,7 +186,7 @@ def test_legal_sizes_have_no_certain_problem_and_others_do(
     config: dict[str, Any], tp: int, ep: bool, engine: Release
 ) -> None:
     a = read_architecture(config)
-    start = Start(tp=tp, ep=ep)
+    start = EngineSettings(tp=tp, ep=ep)
     certain = [v for v in shape_verdicts(a, start, engine, 16) if v.certain]
     assert (tp in legal_sizes(a, start, engine)) == (not certain)
     # One rank holds everything: nothing is divided.

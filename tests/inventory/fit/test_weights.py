@@ -14,7 +14,7 @@ from inventory.fit.memory.weights import Weights, layers_per_stage, weights
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.config import read_architecture
 from inventory.fit.model.known import KNOWN
-from inventory.fit.start.start import Start
+from inventory.fit.settings.settings import EngineSettings
 from tests.inventory.fit.data import (
     GPT_OSS_20B,
     KIMI_INT4,
@@ -26,7 +26,7 @@ from tests.inventory.fit.data import (
 
 
 def held(architecture: Architecture, **settings: Any) -> Weights:
-    found = weights(architecture, Start(**settings))
+    found = weights(architecture, EngineSettings(**settings))
     assert isinstance(found, Weights)
     return found
 
@@ -144,7 +144,7 @@ def test_files_without_an_architecture_are_split_evenly() -> None:
 
 
 def test_nothing_known_stays_unknown() -> None:
-    found = weights(read_architecture({}), Start())
+    found = weights(read_architecture({}), EngineSettings())
     assert isinstance(found, Unknown)
     assert "num_hidden_layers" in found.unknown
 

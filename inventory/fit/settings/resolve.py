@@ -1,4 +1,4 @@
-"""What the engine fills in where a start says nothing: by version, card and model.
+"""What the engine fills in where the settings say nothing: by version, card and model.
 
 Rules of vLLM 0.32.0 engine/arg_utils.py:2894-2985 and config/; when each came is said beside it.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from inventory.base import Unknown
+from inventory.base import Frozen, Unknown
 from inventory.fit.model.architecture import Architecture
+from inventory.fit.settings.card import Card, LinkKind
 from inventory.fit.settings.defaults import HUGE_CARD, default_max_num_seqs, is_large
-from inventory.fit.start.card import Card, LinkKind
-from inventory.fit.start.start import Runner, Sampler, Start
-from inventory.fit.start.version import NEWEST_READ, Release, release
-from inventory.fit.value import Value
+from inventory.fit.settings.settings import EngineSettings, Runner, Sampler
+from inventory.fit.settings.version import NEWEST_READ, Release, release
 
 UTILISATION_092_SINCE: Release = (0, 20, 0)
 """vllm-project/vllm#38284: together with the charge for estimated graphs."""
@@ -27,10 +26,10 @@ V1_SINCE: Release = (0, 8, 0)
 V0_WHOLE_PROMPTS = 32_768
 
 
-class Resolved(Value):
-    """A start with every setting that memory depends on."""
+class Resolved(Frozen):
+    """The settings with everything that memory depends on filled in."""
 
-    start: Start
+    settings: EngineSettings = Field(serialization_alias="start", description="as given")
     engine: Release | Unknown
     utilisation: float
     max_model_len: int | Unknown
@@ -43,56 +42,58 @@ class Resolved(Value):
     filled: tuple[str, ...] = Field(description="settings that were not given, and their values")
 
 
-def resolve(architecture: Architecture, start: Start, cards: tuple[Card, ...]) -> Resolved:
-    """The start as the engine would run it.
+def resolve(
+    architecture: Architecture, settings: EngineSettings, cards: tuple[Card, ...]
+) -> Resolved:
+    """The settings as the engine would run with them.
 
     + cards: the GPUs, the first decides the defaults as device 0 does in the engine
     """
-    engine = release(start.engine)
+    engine = release(settings.engine)
     version = NEWEST_READ if isinstance(engine, Unknown) else engine
     filled: list[str] = []
 
     def fill(name: str, value: object) -> None:
         filled.append(f"{name} {value}")
 
-    utilisation = start.gpu_memory_utilization
+    utilisation = settings.gpu_memory_utilization
     if utilisation is None:
         utilisation = 0.92 if version >= UTILISATION_092_SINCE else 0.9
         fill("gpu_memory_utilization", utilisation)
-    runner = start.runner or _runner(architecture, version)
+    runner = settings.runner or _runner(architecture, version)
     total, name = (_memory(cards[0]), cards[0].name) if cards else (0, "")
-    seqs = start.max_num_seqs
+    seqs = settings.max_num_seqs
     if seqs is None:
         seqs = default_max_num_seqs(total, name, runner, version)
         fill("max_num_seqs", seqs)
-    batched = start.max_num_batched_tokens
-    length: int | Unknown = start.max_model_len or architecture.context
+    batched = settings.max_num_batched_tokens
+    length: int | Unknown = settings.max_model_len or architecture.context
     if batched is None:
-        batched = _batched(total, name, server=start.server)
+        batched = _batched(total, name, server=settings.server)
         if runner == "V0":
             # Without chunked prefill a step takes a whole prompt; beyond 32,768 it was on.
             whole = 0 if isinstance(length, Unknown) or length > V0_WHOLE_PROMPTS else length
             batched = max(2048, whole)
         fill("max_num_batched_tokens", batched)
-    if start.max_model_len is None and not isinstance(length, Unknown):
+    if settings.max_model_len is None and not isinstance(length, Unknown):
         fill("max_model_len", length)
-    link: LinkKind | Unknown = start.link or (
+    link: LinkKind | Unknown = settings.link or (
         cards[0].link if cards else Unknown(unknown="no card was given")
     )
-    charges = start.graph_estimate
+    charges = settings.graph_estimate
     if charges is None:
         since = V2_ESTIMATE_SINCE if runner == "V2" else UTILISATION_092_SINCE
         charges = version >= since and runner != "V0"
     return Resolved(
-        start=start,
+        settings=settings,
         engine=engine,
         utilisation=utilisation,
         max_model_len=length,
         max_num_seqs=min(seqs, batched) if runner != "V0" else seqs,
         max_num_batched_tokens=batched,
         runner=runner,
-        sampler=start.sampler,
-        charges_graphs=charges and not start.enforce_eager,
+        sampler=settings.sampler,
+        charges_graphs=charges and not settings.enforce_eager,
         link=link,
         filled=tuple(filled),
     )

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import Field
 
-from inventory.base import Unknown
+from inventory.base import Frozen, Unknown
 from inventory.common.units import GIB, MIB, from_gib, gib
 from inventory.errors import DesiredStateError
 from inventory.fit.memory.span import Span, around, exactly
-from inventory.fit.value import Value
 
 if TYPE_CHECKING:
     from inventory.hardware import Gpu, GpuProcess
@@ -24,7 +23,7 @@ LinkKind = Literal["nvlink", "pcie"]
 _NOT_ASKED = Unknown(unknown="not asked")
 
 
-class Card(Value):
+class Card(Frozen):
     """One GPU as the fit needs it."""
 
     name: str

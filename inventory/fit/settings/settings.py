@@ -6,15 +6,15 @@ from typing import Literal
 
 from pydantic import Field
 
-from inventory.fit.start.card import LinkKind
-from inventory.fit.value import Value
+from inventory.base import Frozen
+from inventory.fit.settings.card import LinkKind
 
 Runner = Literal["V0", "V1", "V2"]
 Sampler = Literal["native", "flashinfer"]
 
 
-class Start(Value):
-    """One start of the engine. ``None`` leaves a setting to the engine, or to the derivation."""
+class EngineSettings(Frozen):
+    """Settings of the engine. ``None`` leaves a setting to the engine, or to the derivation."""
 
     engine: str | None = Field(default=None, description="vLLM's version")
     tp: int = Field(default=1, ge=1, description="tensor parallel size")

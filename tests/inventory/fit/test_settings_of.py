@@ -7,7 +7,7 @@ from inventory.catalogue import CATALOGUE, KIMI_K25, MINIMAX_M25, MINIMAX_M25_TH
 from inventory.engine import Vllm
 from inventory.fit.fit import fit
 from inventory.fit.model.known import known_architecture
-from inventory.fit.start.start_of import cards_for, link_between, start_of
+from inventory.fit.settings.settings_of import cards_for, link_between, settings_of
 from inventory.hardware import GpuProcess, Hardware, Link
 from inventory.service import Model, Placement, Service
 from tests.inventory.boxes import gpu, uuid
@@ -24,18 +24,18 @@ def served(engine: Vllm, gpus: int = 8, environment: dict[str, str] | None = Non
 
 
 def test_fields_of_the_engine() -> None:
-    start = start_of(MINIMAX_M25)
-    assert (start.engine, start.tp, start.ep, start.max_num_seqs) == ("0.32.0", 4, False, 256)
-    assert start.tool_call_parser == "minimax_m2"
-    assert start.trust_remote_code
-    eight = start_of(MINIMAX_M25_THROUGHPUT)
+    found = settings_of(MINIMAX_M25)
+    assert (found.engine, found.tp, found.ep, found.max_num_seqs) == ("0.32.0", 4, False, 256)
+    assert found.tool_call_parser == "minimax_m2"
+    assert found.trust_remote_code
+    eight = settings_of(MINIMAX_M25_THROUGHPUT)
     assert (eight.tp, eight.ep) == (8, True)
 
 
 def test_extra_arguments_count() -> None:
-    start = start_of(KIMI_K25)
-    assert start.vision_data_parallel
-    assert "TRITON_MLA" in start.flags
+    found = settings_of(KIMI_K25)
+    assert found.vision_data_parallel
+    assert "TRITON_MLA" in found.flags
     engine = Vllm(
         version="0.32.0",
         extra_args=(
@@ -50,12 +50,12 @@ def test_extra_arguments_count() -> None:
         ),
         speculative_config={"method": "mtp", "num_speculative_tokens": 3},
     )
-    start = start_of(served(engine))
-    assert (start.dcp, start.block_size, start.kv_cache_memory) == (8, 64, 1000)
-    assert start.language_model_only
-    assert not start.prefix_caching
-    assert start.element_bytes == 4
-    assert (start.draft, start.draft_tokens) == (True, 3)
+    found = settings_of(served(engine))
+    assert (found.dcp, found.block_size, found.kv_cache_memory) == (8, 64, 1000)
+    assert found.language_model_only
+    assert not found.prefix_caching
+    assert found.element_bytes == 4
+    assert (found.draft, found.draft_tokens) == (True, 3)
 
 
 def test_the_environment_counts() -> None:
@@ -64,15 +64,17 @@ def test_the_environment_counts() -> None:
         "VLLM_USE_FLASHINFER_SAMPLER": "0",
         "VLLM_MEMORY_PROFILER_ESTIMATE_CUDAGRAPHS": "0",
     }
-    start = start_of(served(Vllm(version="0.32.0"), environment=switches))
-    assert (start.runner, start.sampler, start.graph_estimate) == ("V1", "native", False)
-    plain = start_of(served(Vllm(version="0.32.0")))
+    found = settings_of(served(Vllm(version="0.32.0"), environment=switches))
+    assert (found.runner, found.sampler, found.graph_estimate) == ("V1", "native", False)
+    plain = settings_of(served(Vllm(version="0.32.0")))
     assert (plain.runner, plain.sampler, plain.graph_estimate) == (None, None, None)
 
 
 def test_data_and_pipeline_parallelism() -> None:
-    start = start_of(served(Vllm(version="0.32.0", data_parallel_size=2, pipeline_parallel_size=2)))
-    assert (start.tp, start.pp, start.dp, start.gpus) == (2, 2, 2, 8)
+    found = settings_of(
+        served(Vllm(version="0.32.0", data_parallel_size=2, pipeline_parallel_size=2))
+    )
+    assert (found.tp, found.pp, found.dp, found.gpus) == (2, 2, 2, 8)
 
 
 def test_links() -> None:
@@ -94,7 +96,7 @@ def test_the_catalogue_on_the_box_it_was_made_for() -> None:
     for service in CATALOGUE:
         chosen = gpus[: service.placement.gpus]
         answer = fit(
-            known_architecture(service.model.repo), start_of(service), cards_for(chosen, box)
+            known_architecture(service.model.repo), settings_of(service), cards_for(chosen, box)
         )
         assert answer.certainties == (), service.name
         assert answer.outcome == "starts", service.name

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from inventory.base import Unknown
 from inventory.fit.legality.flags import words_of
-from inventory.fit.start.card import Card, LinkKind, card_of
-from inventory.fit.start.start import Runner, Sampler, Start
+from inventory.fit.settings.card import Card, LinkKind, card_of
+from inventory.fit.settings.settings import EngineSettings, Runner, Sampler
 from inventory.hardware import Gpu, Hardware, Link
 from inventory.parallel import tensor_parallel_size
 from inventory.service import Service
@@ -13,7 +13,7 @@ from inventory.service import Service
 _SHORT = {"-dcp": "--decode-context-parallel-size", "-q": "--quantization"}
 
 
-def start_of(service: Service, link: LinkKind | None = None) -> Start:
+def settings_of(service: Service, link: LinkKind | None = None) -> EngineSettings:
     """How a service starts its engine.
 
     + service: its engine's fields, its extra arguments and its environment all count
@@ -21,7 +21,7 @@ def start_of(service: Service, link: LinkKind | None = None) -> Start:
     + raises: DesiredStateError where the parallel sizes do not use the GPUs of the placement
 
     >>> from inventory.catalogue import MINIMAX_M25
-    >>> start_of(MINIMAX_M25).tp
+    >>> settings_of(MINIMAX_M25).tp
     4
     """
     engine = service.engine
@@ -30,7 +30,7 @@ def start_of(service: Service, link: LinkKind | None = None) -> Start:
     speculative = engine.speculative_config or {}
     environment = service.environment
     tokens = speculative.get("num_speculative_tokens", 0)
-    return Start(
+    return EngineSettings(
         engine=engine.version,
         tp=tensor_parallel_size(service) or 1,
         pp=engine.pipeline_parallel_size,
