@@ -21,14 +21,11 @@ from pydantic import Field, field_validator, model_validator
 
 from inventory.desired import AbsolutePath, Desired, OneLine, Repository, Revision, UnitName
 from inventory.engine import Vllm
+from inventory.start_limits import StartLimits, start_limits
 from inventory.throughput import Throughput
 
 Within = Literal["numa-node", "socket", "nvlink", "host"]
 """How close the GPUs of one service must be to each other."""
-
-
-LONGEST_LOAD_SECONDS = 900
-"""The longest load in the field log behind the catalogue: Kimi-K2.5 NVFP4, 13 minutes."""
 
 
 class Model(Desired):
@@ -148,9 +145,9 @@ class Service(Desired):
         return environment
 
     @property
-    def load_time(self) -> int:
-        """The load time in seconds, where nothing else is known too."""
-        return self.load_seconds or LONGEST_LOAD_SECONDS
+    def start_limits(self) -> StartLimits:
+        """When systemd and the switch give up a start; also where nothing is known of the load."""
+        return start_limits(self.load_seconds)
 
     @property
     def unit(self) -> str:

@@ -21,9 +21,6 @@ RELEASE_SECONDS = 60
 ANSWER_SECONDS = 60
 """It answers in milliseconds once it is up."""
 
-LOADS = 2
-"""Times the expected load time before a start counts as one that never ends."""
-
 
 def switch_request(
     service: Service,
@@ -46,11 +43,11 @@ def switch_request(
     engine = service.engine
     return {
         "service": {**_target(service), "max_model_len": engine.max_model_len},
-        "replaces": [{**_target(old), "timeout": old.load_time * LOADS} for old in replaces],
+        "replaces": [{**_target(old), "timeout": old.start_limits.patience} for old in replaces],
         "gpus": list(placement.gpus),
         "release": RELEASE_SECONDS,
         "wait": {
-            "timeout": service.load_time * LOADS,
+            "timeout": service.start_limits.patience,
             "milestones": [list(stone) for stone in MILESTONES],
             # Without a record of this box: what silence is still normal in which phase.
             "patience": {

@@ -6,16 +6,11 @@ the wild, of which few limit restarts and none in proportion to the time a model
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 
 from inventory.parallel import tensor_parallel_size
 from inventory.service import Service
-
-RESTART_SECONDS = 15
-START_BURST = 3
-STOP_SECONDS = 60
 
 HARDENING = (
     "NoNewPrivileges=yes",
@@ -56,7 +51,7 @@ def unit_text(
     """
     engine = service.engine
     environment = variables(service, gpu_environment)
-    burst_window = math.ceil(START_BURST * (service.load_time + RESTART_SECONDS) * 1.2)
+    limits = service.start_limits
     lines = [
         "# Written by boxwright: the next run replaces what is changed here by hand.",
         *([f"# Accepted against the fit: {' '.join(accepted)}."] if accepted else []),
@@ -68,9 +63,9 @@ def unit_text(
         f"RequiresMountsFor={folder} {engine.environment_folder}",
         # Two services on the same GPUs never run together, whoever starts them.
         *([f"Conflicts={' '.join(conflicts)}"] if conflicts else []),
-        f"StartLimitBurst={START_BURST}",
+        f"StartLimitBurst={limits.burst}",
         # systemd's 10 s never trips when each crash comes minutes after its start.
-        f"StartLimitIntervalSec={burst_window}",
+        f"StartLimitIntervalSec={limits.interval}",
         "",
         "[Service]",
         "Type=exec",  # vLLM 0.32 does not notify; exec at least reports a missing binary
@@ -81,11 +76,11 @@ def unit_text(
         "ExecStart=" + _command_line(command_words(service, folder, numa_nodes)),
         # An engine that dies ends the server with status 0 (vllm-project/vllm#48966).
         "Restart=always",
-        f"RestartSec={RESTART_SECONDS}",
+        f"RestartSec={limits.restart}",
         # The server first, then what is left of the group: workers that get SIGTERM with it
         # break its drain, and a killed server leaves workers on the GPUs (#55510).
         "KillMode=mixed",
-        f"TimeoutStopSec={STOP_SECONDS}",
+        f"TimeoutStopSec={limits.stop}",
         "LimitNOFILE=1048576",  # below 65535 ZeroMQ runs out of files
         "LimitMEMLOCK=infinity",  # NCCL pins memory
         "TasksMax=infinity",

@@ -14,7 +14,7 @@ from operations.remote.switch import files, formers
 from operations.remote.switch.request import SAME_START, SILENCE_SECONDS, Former, read_request
 from operations.remote.switch.waiting.target import Target
 from operations.remote.switch.waiting.verdicts import patience
-from operations.switch_request import LOADS, switch_request
+from operations.switch_request import switch_request
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 SNAPSHOT = Snapshot(
@@ -48,8 +48,8 @@ def test_the_box_reads_what_the_controller_writes() -> None:
     assert request.gpus == set(CHOSEN.gpus)
     (old,) = request.replaces
     assert old.target.unit == "vllm-kimi-k25.service"
-    assert old.timeout == KIMI_K25.load_time * LOADS
-    assert request.expect.timeout == MINIMAX_M25.load_time * LOADS
+    assert old.timeout == KIMI_K25.start_limits.patience == 2 * 900
+    assert request.expect.timeout == MINIMAX_M25.start_limits.patience == 2 * 300
     assert request.expect.before == {"load": 40.0}
     assert (request.tools, request.reasoning, request.rollback) == (True, True, True)
     assert request.warm == Path(f"/shared/models/MiniMaxAI/MiniMax-M2.5/{COMMIT}")

@@ -70,7 +70,7 @@ def test_a_module_is_given_its_model_by_flag() -> None:
 
 def test_the_start_limit_is_longer_than_three_failing_loads() -> None:
     found = dict(line.split("=", 1) for line in directives(render()) if "Limit" in line)
-    failing = int(found["StartLimitBurst"]) * (MINIMAX_M25.load_time + 15)
+    failing = int(found["StartLimitBurst"]) * (MINIMAX_M25.start_limits.load + 15)
     assert int(found["StartLimitIntervalSec"]) > failing
 
 

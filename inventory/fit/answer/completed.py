@@ -54,9 +54,9 @@ def completed(
         service = _with_engine(service, max_num_seqs=sequences)
         said.append(f"max_num_seqs {sequences}: the largest that fits even at the worst end")
     if service.load_seconds is None and not isinstance(derived.load, Unknown):
-        service = service.model_copy(update={"load_seconds": derived.load.slowest})
+        service = service.model_copy(update={"load_seconds": derived.load.given})
         said.append(
-            f"load time {derived.load.likely} s, given {derived.load.slowest} s: from the bytes of "
+            f"load time {derived.load.likely} s, given {derived.load.given} s: from the bytes of "
             "the weights"
         )
     return service, tuple(said)

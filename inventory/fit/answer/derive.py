@@ -94,7 +94,7 @@ def derive(
             most_seqs=size,
             gpu_memory_utilization=size,
             max_model_len=size,
-            load=load_time(architecture, size, eager=resolved.settings.enforce_eager),
+            load=_load_time(architecture, size, resolved.settings),
         )
     safe, most = _sequences(architecture, resolved, cards, found)
     longest = found.longest
@@ -106,12 +106,19 @@ def derive(
         most_seqs=most,
         gpu_memory_utilization=_utilisation(resolved, found),
         max_model_len=longest if isinstance(longest, Unknown) else longest.low,
-        load=load_time(
-            architecture,
-            weight_bytes,
-            eager=settings.enforce_eager,
-            engines=settings.dp,
-        ),
+        load=_load_time(architecture, weight_bytes, settings),
+    )
+
+
+def _load_time(
+    architecture: Architecture, weight_bytes: int | Unknown, settings: EngineSettings
+) -> LoadTime | Unknown:
+    return load_time(
+        architecture,
+        weight_bytes,
+        given=settings.load_seconds,
+        eager=settings.enforce_eager,
+        engines=settings.dp,
     )
 
 

@@ -131,8 +131,9 @@ def _derived_lines(derived: Derived) -> list[str]:
     if not isinstance(derived.load, Unknown):
         load = derived.load
         lines.append(
-            f"ready after {load.likely} s ({load.fastest} to {load.slowest}); wait "
-            f"{load.patience} s; StartLimitIntervalSec={load.start_limit_interval} "
+            f"ready after {load.likely} s ({load.fastest} to {load.slowest}), given "
+            f"{load.given} s; wait {load.patience} s; "
+            f"StartLimitIntervalSec={load.start_limit_interval} "
             f"StartLimitBurst={load.start_limit_burst} TimeoutStopSec={load.stop}"
         )
     return lines

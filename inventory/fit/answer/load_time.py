@@ -11,6 +11,7 @@ from pydantic import Field
 
 from inventory.base import Frozen, Unknown
 from inventory.fit.model.architecture import Architecture
+from inventory.start_limits import start_limits
 
 LOADER_FAST, LOADER_LIKELY, LOADER_SLOW = 6.2e9, 2.0e9, 0.8e9
 """Bytes a second of the loader: from the page cache; from one NVMe; the slower field logs."""
@@ -19,10 +20,8 @@ BESIDES_FAST, BESIDES_LIKELY, BESIDES_SLOW = 35, 110, 180
 BESIDES_EAGER = 45
 """The same without compilation and capture, at most."""
 
-RESTART_SECONDS = 15
-BURST = 3
-LEAST_PATIENCE, MOST_PATIENCE = 300, 14_400
-STOP_SECONDS = 30
+LEAST_LOAD = 150
+"""Even the smallest model gets this: imports from a cold disk alone may take a minute."""
 ENGINE_PATIENCE = 600
 """VLLM_ENGINE_READY_TIMEOUT_S as it ships; it counts with data parallelism or several API
 servers (v1/engine/core_client.py:743)."""
@@ -34,12 +33,13 @@ class LoadTime(Frozen):
     fastest: int
     likely: int
     slowest: int
-    patience: int = Field(description="how long readiness is waited for: twice the likely time")
+    given: int = Field(description="load_seconds of the service, else the slowest")
+    patience: int = Field(description="how long the switch waits for readiness")
     start_limit_interval: int = Field(
         description="StartLimitIntervalSec: three starts that fail slowly must fall into it"
     )
-    start_limit_burst: int = BURST
-    stop: int = Field(default=STOP_SECONDS, description="TimeoutStopSec")
+    start_limit_burst: int
+    stop: int = Field(description="TimeoutStopSec")
     engine_patience: int | None = Field(
         default=None, description="VLLM_ENGINE_READY_TIMEOUT_S, where the default is too short"
     )
@@ -49,6 +49,7 @@ def load_time(
     architecture: Architecture,
     weight_bytes: int | Unknown,
     *,
+    given: int | None = None,
     disk: float | None = None,
     eager: bool = False,
     engines: int = 1,
@@ -56,6 +57,7 @@ def load_time(
     """How long a start takes.
 
     + weight_bytes: of the checkpoint; used where the files do not tell it
+    + given: seconds that the service gives a load; None: as many as the slowest takes
     + disk: bytes a second that the disk reads; None: not measured
     + eager: without CUDA graphs and compilation
     + engines: data parallel size
@@ -64,7 +66,7 @@ def load_time(
     if isinstance(size, Unknown):
         size = weight_bytes
     if isinstance(size, Unknown):
-        return size
+        return size if given is None else _limited((given, given, given), given, engines)
     most = disk or LOADER_FAST
     besides = [BESIDES_FAST, BESIDES_LIKELY, BESIDES_SLOW]
     if eager:
@@ -73,13 +75,20 @@ def load_time(
         round(size / min(speed, most)) + seconds
         for speed, seconds in zip((LOADER_FAST, LOADER_LIKELY, LOADER_SLOW), besides, strict=True)
     )
-    patience = min(MOST_PATIENCE, max(LEAST_PATIENCE, 2 * likely, slowest))
+    return _limited((fastest, likely, slowest), given or max(LEAST_LOAD, slowest), engines)
+
+
+def _limited(times: tuple[int, int, int], given: int, engines: int) -> LoadTime:
+    limits = start_limits(given)
+    patience = limits.patience
     return LoadTime(
-        fastest=fastest,
-        likely=likely,
-        slowest=slowest,
+        fastest=times[0],
+        likely=times[1],
+        slowest=times[2],
+        given=limits.load,
         patience=patience,
-        # One fifth more than the starts themselves, so that none slips out of the interval.
-        start_limit_interval=round(BURST * (patience + RESTART_SECONDS) * 1.2),
+        start_limit_interval=limits.interval,
+        start_limit_burst=limits.burst,
+        stop=limits.stop,
         engine_patience=patience if engines > 1 and patience > ENGINE_PATIENCE else None,
     )

@@ -49,6 +49,9 @@ class EngineSettings(Frozen):
     trust_remote_code: bool = False
     tool_call_parser: str | None = None
     reasoning_parser: str | None = None
+    load_seconds: int | None = Field(
+        default=None, description="that a load may need; None: follows from the weights"
+    )
     flags: tuple[str, ...] = Field(default=(), description="every flag of the command line")
 
     @property

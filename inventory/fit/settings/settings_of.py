@@ -62,6 +62,7 @@ def settings_of(service: Service, link: LinkKind | None = None) -> EngineSetting
         trust_remote_code=engine.trust_remote_code,
         tool_call_parser=engine.tool_call_parser,
         reasoning_parser=engine.reasoning_parser,
+        load_seconds=service.load_seconds,
         flags=arguments,
     )
 

@@ -110,8 +110,21 @@ def test_a_slow_disk_slows_everything() -> None:
 
 def test_start_limits_hold_three_slow_failures() -> None:
     found = loads(MINIMAX, 540e9)
-    assert found.start_limit_interval > found.start_limit_burst * (found.patience + 15)
+    assert found.start_limit_interval > found.start_limit_burst * (found.slowest + 15)
     assert found.stop >= 30
+
+
+def test_the_load_time_of_the_service_wins() -> None:
+    given = loads(MINIMAX, 540e9, given=300)
+    assert (given.given, given.patience, given.start_limit_interval) == (300, 600, 1134)
+    assert given.slowest == loads(MINIMAX, 540e9).slowest
+    unknown = load_time(read_architecture({}), Unknown(unknown="no weights"), given=300)
+    assert isinstance(unknown, LoadTime)
+    assert unknown.patience == 600
+
+
+def test_the_smallest_model_is_waited_for() -> None:
+    assert loads(MINIMAX, 1, eager=True).patience == 300
 
 
 def test_engine_patience_only_where_the_engine_counts_it() -> None:
