@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from typing import Any
 
 from pyinfra import host
 from pyinfra.api import Host, State, operation
@@ -16,16 +15,20 @@ from facts.actual import Actual
 from facts.box import actual_state
 from facts.privilege import as_root
 from facts.query import Query
+from inventory.common.paths import OUTCOME
+from inventory.common.switch import DONE, GPU_HELD, UNFINISHED, SwitchOutcome, SwitchRequest
 from inventory.errors import BoxwrightError, ConvergeError
 from inventory.placement import Chosen
 from inventory.service import Service
 from inventory.snapshot import Snapshot
 from operations.difference import Difference
-from operations.readiness import readiness_differences
-from operations.remote.switch.verdict import GPU_HELD, OUTCOME, READY, UNFINISHED
 from operations.report import adds
-from operations.retire import retire_differences
-from operations.service import require_port, service_differences
+from operations.service import (
+    old_service_differences,
+    readiness_differences,
+    require_port,
+    service_differences,
+)
 from operations.steps import Commands, Step, guarded, settled, show
 from operations.tools import run_module
 
@@ -39,16 +42,15 @@ def switch_differences(
     """What is left to do until the service serves, and alone.
 
     + service: what should serve
-    + replaces: what it takes over from
+    + replaces: the old services
     + actual: the box
     """
-    retired = (
-        difference
-        for old in replaces
-        for difference in retire_differences(old.unit, actual.unit(old.unit))
-    )
     return (
-        *retired,
+        *(
+            difference
+            for old in replaces
+            for difference in old_service_differences(old.unit, actual.unit(old.unit))
+        ),
         *service_differences(service.unit, actual.unit(service.unit)),
         *readiness_differences(service, actual),
     )
@@ -57,53 +59,51 @@ def switch_differences(
 class SwitchStep(Step):
     """The switch as one command, whose failure the engine's own journal explains.
 
-    + request: see :mod:`operations.switch_request`
     + max_num_seqs: the largest that fits, where the fit knows it
     """
 
-    def __init__(self, request: dict[str, Any], max_num_seqs: int | None) -> None:
-        target = request["service"]
+    def __init__(self, request: SwitchRequest, max_num_seqs: int | None) -> None:
+        new = request.new
         super().__init__(
             f"exec {run_module('switch.start')}",
-            stdin=json.dumps(request),
+            stdin=json.dumps(request.to_json()),
             stream=True,
-            wanted=f"{target['unit']} answering at {target['url']}",
+            wanted=f"{new.unit} answering at {new.url}",
             why="nothing is serving on this box until the cause is removed",
             next_step=f"the journal lines above hold the cause (the first error counts, later ones "
-            f"echo it); journalctl -u {target['unit']} on the box has all of them",
+            f"echo it); journalctl -u {new.unit} on the box has all of them",
         )
-        self.gpus = len(request["gpus"])
+        self.gpus = len(request.gpus)
         self.max_num_seqs = max_num_seqs
-        self.outcome: dict[str, Any] | None = None
+        self.outcome: SwitchOutcome | None = None
 
     def execute(
         self, state: State, host: Host, connector_arguments: ConnectorArguments
     ) -> tuple[bool, CommandOutput]:
         """Switch, and take the outcome into the report of the run."""
         ok, output = super().execute(state, host, connector_arguments)
-        outcome = self.outcome or _outcome(_read(host, f"cat {OUTCOME}"))
+        outcome = self.outcome or _outcome(host)
         if outcome:
-            adds(host, "switch", outcome)
+            adds(host, "switch", outcome.to_json())
         return ok, output
 
     def failure(self, host: Host, output: CommandOutput) -> BoxwrightError:
         """The cause, as the journal of the start that failed tells it, and what serves now."""
-        outcome = self.outcome = _outcome(_read(host, f"cat {OUTCOME}"))
-        if outcome is None or outcome["kind"] == READY:
+        outcome = self.outcome = _outcome(host)
+        if outcome is None or outcome.kind == DONE:
             return super().failure(host, output)
-        why, back = self._serves_now(outcome), outcome.get("back")
-        sentence = str(outcome["sentence"])
-        if outcome["kind"] == UNFINISHED:
+        why, sentence = self._serves_now(outcome), outcome.sentence
+        if outcome.kind == UNFINISHED:
             return ConvergeError(
-                f"{outcome['unit']} enabled and on record",
+                f"{outcome.unit} enabled and on record",
                 sentence,
                 "it answers, and the next boot would bring back what served before",
                 "remove what is in the way (a full or read-only file system?) and run again: "
                 "nothing is started anew for it",
             )
-        if outcome["kind"] == GPU_HELD:
+        if outcome.kind == GPU_HELD:
             return ConvergeError(
-                f"{self.gpus} free GPUs for {outcome['unit']}",
+                f"{self.gpus} free GPUs for {outcome.unit}",
                 sentence,
                 f"an engine that starts before the memory is free fails; {why}",
                 "end the named process if it is yours, and run again. Memory without a process is "
@@ -115,40 +115,36 @@ class SwitchStep(Step):
         journal, kernel = _journals(host, outcome)
         diagnosis = from_text(journal, kernel, Facts(max_num_seqs=self.max_num_seqs))
         if diagnosis is None:
-            step = "" if back is None else "; the journal of the failed start holds the cause"
+            step = "; the journal of the failed start holds the cause" if outcome.back else ""
             return ConvergeError(self.wanted, sentence, why, f"{self.next_step}{step}")
         found = f"{sentence}\n        {diagnosis.found}"
         return ConvergeError(self.wanted, found, f"{diagnosis.why}; {why}", diagnosis.next_step)
 
-    def _serves_now(self, outcome: dict[str, Any]) -> str:
-        back = outcome.get("back")
-        if not outcome.get("touched"):
+    def _serves_now(self, outcome: SwitchOutcome) -> str:
+        if not outcome.touched:
             return "nothing was touched: what served still serves"
-        if back is None:
+        if outcome.back is None:
             return self.why
-        if back["ok"]:
-            return f"rolled back: {back['sentence']}"
-        return f"the way back failed too: {back['sentence']}"
+        how = "rolled back" if outcome.back.ok else "the way back failed too"
+        return f"{how}: {outcome.back.sentence}"
 
 
-def _outcome(text: str) -> dict[str, Any] | None:
+def _outcome(host: Host) -> SwitchOutcome | None:
     """What the program left behind; None where it was ended before it could."""
     try:
-        found = json.loads(text)
-    except ValueError:
+        return SwitchOutcome.from_json(json.loads(_read(host, f"cat {OUTCOME}")))
+    except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) and {"kind", "unit"} <= set(found) else None
 
 
-def _journals(host: Host, outcome: dict[str, Any]) -> tuple[str, str]:
+def _journals(host: Host, outcome: SwitchOutcome) -> tuple[str, str]:
     """The journal of the start that failed, and the kernel's since then."""
     show = f"journalctl -o short-iso-precise --no-pager -n {JOURNAL_LINES}"
-    start = shlex.quote(str(outcome.get("invocation", "")))
+    start = shlex.quote(outcome.invocation)
     fields = ("_SYSTEMD_INVOCATION_ID", "INVOCATION_ID", "OBJECT_SYSTEMD_INVOCATION_ID")
     matches = " + ".join(f"{field}={start}" for field in fields)
-    unit = f"{show} {matches}" if outcome.get("invocation") else f"{show} -u {outcome['unit']}"
-    since = int(outcome.get("since", 0))
-    return _read(host, unit), _read(host, f"{show} -k --since @{since}")
+    unit = f"{show} {matches}" if outcome.invocation else f"{show} -u {outcome.unit}"
+    return _read(host, unit), _read(host, f"{show} -k --since @{int(outcome.since)}")
 
 
 def _read(host: Host, command: str) -> str:
@@ -172,12 +168,12 @@ def switch(
     Have a service serve instead of others: stopped and disabled they are, once it answers.
 
     + service: what should serve
-    + replaces: what it takes over from
+    + replaces: the old services
     + query: what this run reads of the box
     + placement: the GPUs of the service
     + snapshot: the listing of its commit
     + driver: version of the GPUs' driver, for the record
-    + rollback: whether what served before comes back after a failure
+    + rollback: whether the old services come back after a failure
     + max_num_seqs: the largest that fits, for the remedy of a sampler that ran out of memory
     """
     actual = actual_state(host, query)

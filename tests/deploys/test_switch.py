@@ -139,10 +139,10 @@ def test_another_text_of_the_same_unit_is_taken_back_too(
 
 def test_an_error_of_the_program_itself_brings_the_old_service_back(box: Box) -> None:
     request = json.loads(box.run("cat /run/boxwright/switch/request.json").stdout)
-    request["wait"]["milestones"] = [["load", "(", "first"]]
+    request["milestones"] = [["load", "(", "first"]]
     box.run(f"systemctl stop {NEW}; sleep 0.7")
     old_service.install(box)
-    done = box.run(run_module("switch.order"), stdin=json.dumps(request), check=False)
+    done = box.run(run_module("switch.carry_out"), stdin=json.dumps(request), check=False)
     assert done.returncode == 1
     assert "switch: failed: error: missing )" in done.stdout
     assert f"{OLD} was not seen to answer" in done.stdout

@@ -15,9 +15,12 @@ from inventory.errors import ConflictError, PreconditionError
 from operations.difference import Difference, differing
 from operations.engine import engine_differences, engine_script
 from operations.host import ground_differences
-from operations.readiness import readiness_differences
-from operations.retire import retire_differences
-from operations.service import require_port, service_differences
+from operations.service import (
+    old_service_differences,
+    readiness_differences,
+    require_port,
+    service_differences,
+)
 from operations.unit import unified, unit_differences
 from tests.operations.boxes import absent, box, unit
 
@@ -190,11 +193,11 @@ class TestRetire:
     )
     def test_what_is_left(self, text: str, left: list[str]) -> None:
         actual = box(units=text)
-        assert attributes(retire_differences("o.service", actual.unit("o.service"))) == left
+        assert attributes(old_service_differences("o.service", actual.unit("o.service"))) == left
 
     def test_a_unit_that_was_not_read_is_not_retired(self) -> None:
         actual = box(units=("Failed to connect to bus", 1))
-        assert retire_differences("o.service", actual.unit("o.service"))
+        assert old_service_differences("o.service", actual.unit("o.service"))
 
 
 class TestService:

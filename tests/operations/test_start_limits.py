@@ -68,8 +68,8 @@ def wait_of_switch(service: Service) -> int:
     request = switch_request(
         service, [service], placement=chosen, snapshot=SNAPSHOT, driver=None, rollback=True
     )
-    assert request["replaces"][0]["timeout"] == request["wait"]["timeout"]
-    return int(request["wait"]["timeout"])
+    assert request.replaces[0].timeout == request.start_seconds
+    return int(request.start_seconds)
 
 
 def printed(answer: Fit) -> tuple[int, ...]:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from inventory.catalogue import KIMI_K25, MINIMAX_M25
+from inventory.common import paths
+from inventory.common.files import write_whole
+from inventory.common.record import RecordedEngine, RecordedHost, StartRecord
+from inventory.common.switch import OldService, SwitchRequest
+from inventory.common.wire import WireError
 from inventory.placement import Chosen
 from inventory.snapshot import Snapshot, SnapshotFile
-from operations.remote.switch import files, formers
-from operations.remote.switch.request import SAME_START, SILENCE_SECONDS, Former, read_request
-from operations.remote.switch.waiting.target import Target
+from operations.remote.switch import old_services
+from operations.remote.switch.waiting.expectation import SAME_START, SILENCE_SECONDS, expected
 from operations.remote.switch.waiting.verdicts import patience
 from operations.switch_request import switch_request
 
@@ -41,75 +47,89 @@ REQUEST = switch_request(
 )
 
 
+LAST = StartRecord(
+    **vars(REQUEST.about),
+    unit=MINIMAX_M25.unit,
+    invocation="0" * 32,
+    ready=1.0,
+    phases={"load": 40.0, "compile": 1.0},
+)
+
+
 def test_the_box_reads_what_the_controller_writes() -> None:
-    request = read_request(json.loads(json.dumps(REQUEST)), {"phases": {"load": 40.0}})
+    request = SwitchRequest.from_json(json.loads(json.dumps(REQUEST.to_json())))
+    assert request == REQUEST
     assert request.new.unit == "vllm-minimax-m25.service"
     assert request.new.url == "http://127.0.0.1:8000"
     assert request.gpus == set(CHOSEN.gpus)
     (old,) = request.replaces
-    assert old.target.unit == "vllm-kimi-k25.service"
+    assert old.unit == "vllm-kimi-k25.service"
     assert old.timeout == KIMI_K25.start_limits.patience == 2 * 900
-    assert request.expect.timeout == MINIMAX_M25.start_limits.patience == 2 * 300
-    assert request.expect.before == {"load": 40.0}
+    expect = expected(request, LAST)
+    assert expect.timeout == MINIMAX_M25.start_limits.patience == 2 * 300
+    assert expect.before == {"load": 40.0, "compile": 1.0}
     assert (request.tools, request.reasoning, request.rollback) == (True, True, True)
     assert request.warm == Path(f"/shared/models/MiniMaxAI/MiniMax-M2.5/{COMMIT}")
 
 
 def test_the_record_knows_names_of_variables_and_no_values() -> None:
-    about = REQUEST["about"]
-    assert about["weights_bytes"] == 150
-    assert about["placement"]["tensor_parallel_size"] == 4
-    assert about["argv"][0].endswith("/bin/vllm")
-    assert "NCCL_PROTO" in about["environment"]
-    assert "LL" not in about["environment"]
-    assert about["host"] == {"driver": "595.1"}
+    about = REQUEST.about
+    assert about.weights_bytes == 150
+    assert about.placement.tensor_parallel_size == 4
+    assert about.argv[0].endswith("/bin/vllm")
+    assert "NCCL_PROTO" in about.environment
+    assert "LL" not in about.environment
+    assert about.host == RecordedHost(driver="595.1")
+
+
+OTHERS: dict[str, Any] = {
+    "argv": ("another",),
+    "commit": "another",
+    "engine": RecordedEngine("vllm", "0"),
+}
 
 
 def test_the_record_of_another_start_makes_no_silence_suspicious() -> None:
-    alike = {key: REQUEST["about"][key] for key in SAME_START}
-    last = {"phases": {"compile": 1.0}, **alike}
-    assert read_request(REQUEST, last).expect.patience_floor == SILENCE_SECONDS
-    for key in SAME_START:
-        other = read_request(REQUEST, {**last, key: "another"}).expect
+    assert expected(REQUEST, LAST).patience_floor == SILENCE_SECONDS
+    assert OTHERS.keys() == set(SAME_START)
+    for key, value in OTHERS.items():
+        other = expected(REQUEST, replace(LAST, **{key: value}))
         # Nothing is compiled yet for these arguments: a warm start says nothing about it.
         assert patience("compile", other.before, other.patience, 3.0, other.patience_floor) >= 900
 
 
+def test_a_service_without_a_record_has_no_phases_to_compare() -> None:
+    assert expected(REQUEST, None).before == {}
+
+
 def test_a_request_of_another_version_is_refused() -> None:
-    with pytest.raises(KeyError):
-        read_request({"service": REQUEST["service"]}, {})
+    with pytest.raises(WireError):
+        SwitchRequest.from_json({"new": REQUEST.new.to_json()})
 
 
 class TestUnfinished:
     """What a switch that was killed had stopped."""
 
-    OLD = Former(Target("old.service", "http://127.0.0.1:8000", "old/model"), 30.0, "[Unit]\n")
+    OLD = OldService("old.service", "http://127.0.0.1:8000", "old/model", timeout=30.0, text="[U]")
 
     @pytest.fixture(autouse=True)
     def pending(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-        monkeypatch.setattr(formers, "PENDING", tmp_path / "state" / "switch.json")
-        return formers.PENDING
+        path = tmp_path / "state" / "switch.json"
+        monkeypatch.setattr(paths, "PENDING", str(path))
+        return path
 
     def test_it_is_remembered_until_it_is_over(self, pending: Path) -> None:
-        assert formers.unfinished() == ()
-        formers.remember("new.service", [self.OLD])
-        assert formers.unfinished() == (self.OLD,)
+        assert old_services.unfinished() == ()
+        old_services.remember("new.service", [self.OLD])
+        assert old_services.unfinished() == (self.OLD,)
         assert pending.stat().st_mode & 0o777 == 0o600
-        formers.forget()
-        formers.forget()
-        assert formers.unfinished() == ()
+        old_services.forget()
+        old_services.forget()
+        assert old_services.unfinished() == ()
 
-    @pytest.mark.parametrize("text", ["", "{", "[]", '{"from": [{}]}', '{"from": 3}', "null"])
+    @pytest.mark.parametrize(
+        "text", ["", "{", "[]", '{"to": "a", "old": [{}]}', '{"to": "a", "old": 3}', "null"]
+    )
     def test_a_damaged_note_is_none(self, pending: Path, text: str) -> None:
-        files.write(pending, text)
-        assert formers.unfinished() == ()
-
-
-def test_a_file_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "file"
-    files.write(path, "one", mode=0o640)
-    assert (path.read_text(), path.stat().st_mode & 0o777) == ("one", 0o640)
-    with pytest.raises(UnicodeEncodeError):
-        files.write(path, "\udc80")
-    assert path.read_text() == "one"
-    assert list(path.parent.iterdir()) == [path]
+        write_whole(pending, text)
+        assert old_services.unfinished() == ()

@@ -3,11 +3,11 @@
 Standard library only. Each step is also a program to be run by hand, as
 ``python -m operations.remote.switch.waiting.wait --help``.
 
-- the order of it: start (as a unit of its own), order, request, formers, rollback, finish
+- the whole: start (as a unit of its own), carry_out, old_services, rollback, finish
 - the wait: wait, watch, expectation, state, journal, phases, probe, listener, verdicts, talk
 - GPU memory: release, occupancy, smi, holders, leftovers
 - the page cache: warm, pagecache
-- the smoke test: smoke, asking, judging
+- the smoke test: smoke, judging
 - what stays: record
-- used by several: target, verdict, systemd, cgroup, files
+- used by several: errors, systemd, cgroup
 """

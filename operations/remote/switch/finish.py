@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+from pathlib import Path
 
-from operations.remote.switch import record
-from operations.remote.switch.files import write
-from operations.remote.switch.formers import READY, is_noted
-from operations.remote.switch.request import Request
-from operations.remote.switch.systemd import control
+from inventory.common import paths
+from inventory.common.files import write_whole
+from inventory.common.record import RecordedSeconds, StartRecord
+from inventory.common.switch import SwitchRequest
+from operations.remote import systemctl
+from operations.remote.switch import record, systemd
+from operations.remote.switch.old_services import is_noted
 from operations.remote.switch.waiting.wait import Ready
-from operations.remote.systemctl import show
 
 
 def finish(
-    request: Request,
+    request: SwitchRequest,
     ready: Ready,
     seconds: Mapping[str, float],
     warmed: Mapping[str, float] | None,
@@ -26,44 +27,45 @@ def finish(
 
     + seconds: of stop, release, load and downtime, as far as they were measured
     + warmed: what the page cache was given before
-    + raises: SwitchError with systemd's words
+    + raises: SwitchError with systemd's words; OSError
     """
     new = request.new.unit
     # First on, then off: in between a boot starts one of them, since they conflict.
-    control("enable", "--quiet", "--", new)
+    systemd.control("enable", "--quiet", "--", new)
     for one in request.replaces:
-        _disable(one.target.unit)
+        _disable(one.unit)
     if not is_noted(new, ready.invocation):
         try:
-            record.save(new, _entry(request, ready, seconds, warmed))
+            record.save(new, _recorded(request, ready, seconds, warmed).to_json())
             record.keep_good(new)
         except (OSError, ValueError) as error:
             say(f"warning: this start is not on record: {error}")
-    write(READY / new, f"{ready.invocation}\n")
+    write_whole(Path(paths.READY, new), f"{ready.invocation}\n")
 
 
-def _entry(
-    request: Request,
+def _recorded(
+    request: SwitchRequest,
     ready: Ready,
     seconds: Mapping[str, float],
     warmed: Mapping[str, float] | None,
-) -> dict[str, Any]:
+) -> StartRecord:
     """What the record keeps of this start."""
     now = time.time()
-    return {
-        **request.about,
-        "started": now - ready.seconds,
-        "ready": now,
-        "invocation": ready.invocation,
-        "seconds": dict(seconds),
-        "warm": None if warmed is None else dict(warmed),
-        "phases": dict(ready.phases),
-        "journal": list(ready.lines),
-        "replaced": [one.target.unit for one in request.replaces],
-    }
+    return StartRecord(
+        **vars(request.about),
+        unit=request.new.unit,
+        invocation=ready.invocation,
+        ready=now,
+        started=now - ready.seconds,
+        seconds=RecordedSeconds(**seconds),
+        warm=warmed,
+        phases=ready.phases,
+        journal=ready.lines,
+        replaced=tuple(one.unit for one in request.replaces),
+    )
 
 
 def _disable(unit: str) -> None:
-    if show(unit, "UnitFileState").get("UnitFileState", "").startswith("enabled"):
-        control("disable", "--quiet", "--", unit)
-        control("disable", "--quiet", "--runtime", "--", unit)
+    if systemctl.show(unit, "UnitFileState").get("UnitFileState", "").startswith("enabled"):
+        systemd.control("disable", "--quiet", "--", unit)
+        systemd.control("disable", "--quiet", "--runtime", "--", unit)

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from operations.remote.switch.files import write
+from inventory.common.files import write_whole as write
 
 STATE = Path("/var/lib/boxwright")
 UNITS = Path("/etc/systemd/system")

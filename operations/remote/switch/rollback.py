@@ -1,57 +1,61 @@
-"""The way back: the service that failed is ended, what served before serves again."""
+"""The way back: the service that failed is ended, the old ones serve again."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
-from operations.remote.switch.files import write
+from inventory.common import paths
+from inventory.common.files import write_whole
+from inventory.common.switch import OldService, SwitchRequest, WayBack
+from operations.remote.switch import systemd
+from operations.remote.switch.errors import SwitchError
 from operations.remote.switch.gpu_memory.release import release
-from operations.remote.switch.record import UNITS
-from operations.remote.switch.request import Former, Request
-from operations.remote.switch.systemd import control, kill, start
-from operations.remote.switch.verdict import SwitchError
+from operations.remote.switch.waiting.expectation import Expectation
 from operations.remote.switch.waiting.wait import wait
 
 
 def go_back(
-    request: Request, formers: Sequence[Former], say: Callable[[str], None]
-) -> tuple[bool, str]:
-    """End the new service and start what served before.
+    request: SwitchRequest,
+    old: Sequence[OldService],
+    expect: Expectation,
+    say: Callable[[str], None],
+) -> WayBack:
+    """End the new service and start the old ones.
 
-    + formers: from :func:`formers.survey`; at least one
-    + returns: whether all of them answer again, and a sentence
+    + old: from :func:`old_services.survey`; at least one
+    + expect: of the new one's start
     """
     began = time.monotonic()
     new = request.new.unit
-    names = ", ".join(one.target.unit for one in formers)
+    names = ", ".join(one.unit for one in old)
     say(f"rollback: {new} is ended, {names} comes back")
     # It never served: nothing to drain, and while it loads it would ignore SIGTERM for a minute.
-    kill(new)
+    systemd.kill(new)
     try:
-        control("stop", "--", new)
+        systemd.control("stop", "--", new)
         if request.gpus:
-            release(request.gpus, frozenset([new]), request.release, say)
+            release(request.gpus, frozenset([new]), request.release_seconds, say)
     except Exception as error:  # an engine that finds its memory taken says so itself
         say(f"rollback: {error}; trying all the same")
-    said = [_bring_back(request, one, say) for one in formers]
-    ok = all(good for good, _ in said)
-    sentences = "; ".join(sentence for _, sentence in said)
+    ends = [_bring_back(one, expect, say) for one in old]
+    sentences = "; ".join(end.sentence for end in ends)
     say(f"rollback: {sentences}, after {time.monotonic() - began:.1f} s")
-    return ok, sentences
+    return WayBack(all(end.ok for end in ends), sentences)
 
 
-def _bring_back(request: Request, one: Former, say: Callable[[str], None]) -> tuple[bool, str]:
-    unit = one.target.unit
+def _bring_back(one: OldService, expect: Expectation, say: Callable[[str], None]) -> WayBack:
+    unit = one.unit
     try:
         if one.text is not None:
-            write(UNITS / unit, one.text)
-            control("daemon-reload")
-        start(unit)
-        wait(one.target, replace(request.expect, timeout=one.timeout, before={}), say)
+            write_whole(Path(paths.UNITS, unit), one.text)
+            systemd.control("daemon-reload")
+        systemd.start(unit)
+        wait(one, replace(expect, timeout=one.timeout, before={}), say)
     except SwitchError as error:
-        return False, f"{unit} does not answer: {error.sentence}"
+        return WayBack(False, f"{unit} does not answer: {error.sentence}")
     except Exception as error:  # the others have to come back too
-        return False, f"{unit} was not seen to answer: {type(error).__name__}: {error}"
-    return True, f"{unit} answers again"
+        return WayBack(False, f"{unit} was not seen to answer: {type(error).__name__}: {error}")
+    return WayBack(True, f"{unit} answers again")

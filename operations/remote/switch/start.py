@@ -13,21 +13,22 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from typing import Any
 
-from operations.remote.switch.files import write
-from operations.remote.switch.verdict import OUTCOME, READY
+from inventory.common.files import write_whole
+from inventory.common.paths import OUTCOME, SWITCH
+from inventory.common.switch import DONE, SwitchOutcome, SwitchRequest
 from operations.remote.transient import follow, is_running, launch, properties
 
-PLACE = Path("/run/boxwright/switch")
-UNIT = "boxwright-switch.service"
+_LOG = Path(SWITCH, "log")
+_REQUEST = Path(SWITCH, "request.json")
+SWITCH_UNIT = "boxwright-switch.service"
 """One for the box: two switches at once would stop each other's services."""
 
-WANTED = {
+_WANTED = {
     "Type": "exec",
-    "StandardInput": f"file:{PLACE}/request.json",
-    "StandardOutput": f"append:{PLACE}/log",
-    "StandardError": f"append:{PLACE}/log",
+    "StandardInput": f"file:{_REQUEST}",
+    "StandardOutput": f"append:{_LOG}",
+    "StandardError": f"append:{_LOG}",
     "Environment": "PYTHONUNBUFFERED=1",
     "TimeoutStopSec": "10",
     # A switch that failed is not a machine that is degraded.
@@ -35,47 +36,45 @@ WANTED = {
 }
 
 
-def start(plain: dict[str, Any]) -> bool:
+def start(request: SwitchRequest) -> bool:
     """Start the unit. False where another one started it in the same moment."""
-    (PLACE / "log").unlink(missing_ok=True)
-    write(PLACE / "request.json", json.dumps(plain), mode=0o600)
-    description = f"switch to {plain['service']['unit']}; its log: {PLACE}/log"
-    return launch(UNIT, description, WANTED, "operations.remote.switch.order")
+    _LOG.unlink(missing_ok=True)
+    write_whole(_REQUEST, json.dumps(request.to_json()), mode=0o600)
+    description = f"switch to {request.new.unit}; its log: {_LOG}"
+    return launch(SWITCH_UNIT, description, _WANTED, "operations.remote.switch.carry_out")
 
 
-def running() -> dict[str, Any] | None:
-    """The request that is being carried out; None where none is."""
-    if not is_running(properties(UNIT)):
-        return None
+def under_way() -> SwitchRequest | None:
+    """The request that is being carried out; None where it cannot be read."""
     try:
-        found = json.loads((PLACE / "request.json").read_text())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+        return SwitchRequest.from_json(json.loads(_REQUEST.read_text()))
+    except (OSError, ValueError, RecursionError):
+        return None
 
 
 def main() -> int:
     """Read the request; start or join; follow to the end."""
-    plain = json.load(sys.stdin)
-    while (other := running()) is not None:
-        print(f"switch: {UNIT} runs already: joining it", flush=True)
-        follow(UNIT, PLACE / "log", joined=True)
-        if other == plain:
+    request = SwitchRequest.from_json(json.load(sys.stdin))
+    while is_running(properties(SWITCH_UNIT)):
+        other = under_way()
+        print(f"switch: {SWITCH_UNIT} runs already: joining it", flush=True)
+        follow(SWITCH_UNIT, _LOG, joined=True)
+        if other == request:
             return _status()
-    while not start(plain):
-        follow(UNIT, PLACE / "log", joined=True)
-    follow(UNIT, PLACE / "log", joined=False)
+    while not start(request):
+        follow(SWITCH_UNIT, _LOG, joined=True)
+    follow(SWITCH_UNIT, _LOG, joined=False)
     return _status()
 
 
 def _status() -> int:
     """Exit status: that of the outcome. Without one the switch itself was ended."""
     try:
-        outcome = json.loads(Path(OUTCOME).read_text())
+        outcome = SwitchOutcome.from_json(json.loads(Path(OUTCOME).read_text()))
     except (OSError, ValueError):
-        print(f"switch: {UNIT} was ended before it came to an end; its log: {PLACE}/log")
+        print(f"switch: {SWITCH_UNIT} was ended before it came to an end; its log: {_LOG}")
         return 1
-    return 0 if outcome["kind"] == READY else 1
+    return 0 if outcome.kind == DONE else 1
 
 
 if __name__ == "__main__":

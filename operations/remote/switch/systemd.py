@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from inventory.common.systemd import STOPPED, moment
-from operations.remote.switch.verdict import SwitchError
+from operations.remote.switch.errors import SwitchError
 from operations.remote.systemctl import show
 
 

@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from operations.remote.switch.files import write
+from inventory.common.files import write_whole as write
+from operations.remote import http
 from operations.remote.switch.record import STATE, amend, entries
-from operations.remote.switch.waiting.probe import ask
 from operations.remote.systemctl import show
 from operations.remote.throughput.compare import baseline, changes, compared, slower
 from operations.remote.throughput.rung import Rung, streams
@@ -168,7 +168,7 @@ def keep_and_compare(
 
 def _others(url: str) -> int:
     """Requests of others, where the engine tells."""
-    _, text = ask(f"{url}/metrics", METRICS_SECONDS, METRICS_BYTES)
+    _, text = http.get(f"{url}/metrics", METRICS_SECONDS, METRICS_BYTES)
     return requests_in_flight(text.decode(errors="replace"))
 
 

@@ -17,6 +17,8 @@ import sys
 import time
 from collections.abc import Callable
 
+from inventory.common.switch import GPU_HELD
+from operations.remote.switch.errors import SwitchError
 from operations.remote.switch.gpu_memory.holders import phrase
 from operations.remote.switch.gpu_memory.leftovers import end_leftovers, is_over
 from operations.remote.switch.gpu_memory.occupancy import (
@@ -26,7 +28,6 @@ from operations.remote.switch.gpu_memory.occupancy import (
     reasons,
     unowned,
 )
-from operations.remote.switch.verdict import GPU_HELD, SwitchError
 
 INTERVAL = 0.2
 GRACE = 3.0

@@ -18,10 +18,10 @@ from functools import partial
 from typing import Any
 
 from inventory.common.models import REFUSED
-from operations.remote.switch.smoke_test.asking import Answer, post
+from inventory.common.switch import Target
+from operations.remote.http import Reply, ask
+from operations.remote.switch.errors import SwitchError
 from operations.remote.switch.smoke_test.judging import Asked, Judged, UnusableError, judge, shown
-from operations.remote.switch.verdict import SwitchError
-from operations.remote.switch.waiting.target import Target
 
 SECONDS = 120.0
 """The first request may compile kernels."""
@@ -61,16 +61,16 @@ def smoke(
     + raises: SwitchError of kind ``chat`` where nothing usable comes back
     """
     asked = Asked(target.model, reasoning)
-    ask = partial(_ask, target, seconds=seconds)
+    post = partial(_post, target, seconds=seconds)
     body = {"messages": [{"role": "user", "content": PROMPT}], "max_tokens": TOKENS}
-    answer = ask("/v1/chat/completions", body)
+    answer = post("/v1/chat/completions", body)
     if answer.status in REFUSED:
         return (
             f"{target.url} wants an API key, which is not at hand here: the server lives, and "
             "what it answers was not looked at",
         )
     if _is_without_template(answer):
-        plain = ask("/v1/completions", {"prompt": PROMPT, "max_tokens": TOKENS})
+        plain = post("/v1/completions", {"prompt": PROMPT, "max_tokens": TOKENS})
         told = _tell(plain, asked, say, "completion")
         return (
             "the model has no chat template: /v1/completions answers, /v1/chat/completions does "
@@ -86,18 +86,17 @@ def smoke(
         "tools": [TOOL],
         "tool_choice": "auto",
     }
-    answer = ask("/v1/chat/completions", body)
+    answer = post("/v1/chat/completions", body)
     _require_tools(answer)
     asked = Asked(target.model, reasoning, frozenset({TOOL["function"]["name"]}))
     second = _tell(answer, asked, say, "tools")
     return tuple(dict.fromkeys((*first.warnings, *second.warnings)))
 
 
-def _ask(target: Target, path: str, body: Mapping[str, Any], *, seconds: float) -> Answer:
+def _post(target: Target, path: str, body: Mapping[str, Any], *, seconds: float) -> Reply:
     try:
-        return post(
-            target.url, path, {"model": target.model, "temperature": 0, **body}, seconds=seconds
-        )
+        whole = {"model": target.model, "temperature": 0, **body}
+        return ask(f"{target.url.rstrip('/')}{path}", whole, seconds=seconds)
     except TimeoutError:
         raise SwitchError(
             "chat",
@@ -112,12 +111,12 @@ def _ask(target: Target, path: str, body: Mapping[str, Any], *, seconds: float) 
         ) from None
 
 
-def _is_without_template(answer: Answer) -> bool:
+def _is_without_template(answer: Reply) -> bool:
     """Whether the model is one that only completes text (vLLM 0.32.0 renderers/hf.py:798)."""
     return answer.status == http.HTTPStatus.BAD_REQUEST and "chat template" in answer.said
 
 
-def _require_tools(answer: Answer) -> None:
+def _require_tools(answer: Reply) -> None:
     """Tell a missing or failing tool-call parser from other errors.
 
     Messages: vLLM 0.32.0 renderers/online_renderer.py:268.
@@ -135,7 +134,7 @@ def _require_tools(answer: Answer) -> None:
     )
 
 
-def _tell(answer: Answer, asked: Asked, say: Say, what: str) -> Judged:
+def _tell(answer: Reply, asked: Asked, say: Say, what: str) -> Judged:
     """Judge an answer and print a line about it."""
     if answer.status != http.HTTPStatus.OK:
         raise SwitchError("chat", f"HTTP {answer.status} to one {what} request: {answer.said}")

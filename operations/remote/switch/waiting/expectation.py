@@ -4,7 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from math import inf
 from types import MappingProxyType
+
+from inventory.common.record import StartRecord
+from inventory.common.switch import SwitchRequest
+
+SAME_START = ("argv", "commit", "engine")
+"""What two starts share whose phases take alike: weights, arguments, and with them the caches of
+compiled kernels."""
+
+SILENCE_SECONDS = 240.0
+"""A start that was seen before may be silent for as long as one that compiles anew: caches can be
+gone."""
 
 Say = Callable[[str], None]
 """Prints one line."""
@@ -31,6 +43,21 @@ class Expectation:
     patience: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     times: float = 3.0
     patience_floor: float = 60.0
+
+
+def expected(request: SwitchRequest, last: StartRecord | None) -> Expectation:
+    """What is known of the start that a request asks for.
+
+    + last: the record of the last start of this service that became ready
+    """
+    alike = all(getattr(last, key, None) == getattr(request.about, key) for key in SAME_START)
+    return Expectation(
+        timeout=request.start_seconds,
+        milestones=request.milestones,
+        before=last.phases if last else {},
+        patience=request.patience,
+        patience_floor=SILENCE_SECONDS if alike else inf,
+    )
 
 
 @dataclass(frozen=True)

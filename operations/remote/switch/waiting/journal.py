@@ -16,7 +16,7 @@ from datetime import datetime
 from functools import cache
 from typing import Any, Self
 
-from operations.remote.switch.verdict import SwitchError
+from operations.remote.switch.errors import SwitchError
 
 LOCAL_ONLY = 1
 BATCH = 500

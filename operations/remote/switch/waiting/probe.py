@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import http.client
 import threading
 import time
-import urllib.error
-import urllib.request
 from dataclasses import dataclass
 
 from inventory.common.models import models
+from inventory.common.switch import Target
+from operations.remote import http
 from operations.remote.switch.waiting.listener import Owner, endpoint, listening, owners, reached
-from operations.remote.switch.waiting.target import Target
 
 INTERVAL = 0.15
 TIMEOUT = 2.0
 """Seconds for one answer; a server that is busy with its first requests takes a while."""
-MOST_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
-class Answer:
+class Round:
     """What one round found out.
 
     + at: its end, by the monotonic clock
@@ -42,13 +39,13 @@ class Answer:
 
 
 class Probe:
-    """Rounds until it is closed. `answer` is the latest one's.
+    """Rounds until it is closed. `round` is the latest one.
 
     + target: whose listener and whose name is looked for
     """
 
     def __init__(self, target: Target) -> None:
-        self.answer = Answer()
+        self.round = Round()
         self._target = target
         self._ends = threading.Event()
         self._thread = threading.Thread(target=self._run, name="probe", daemon=True)
@@ -63,11 +60,11 @@ class Probe:
 
     def _run(self) -> None:
         while not self._ends.is_set():
-            self.answer = look(self._target, self.answer.rounds)
+            self.round = look(self._target, self.round.rounds)
             self._ends.wait(INTERVAL)
 
 
-def look(target: Target, rounds: int = 0) -> Answer:
+def look(target: Target, rounds: int = 0) -> Round:
     """One round.
 
     + rounds: how many there were before
@@ -75,13 +72,15 @@ def look(target: Target, rounds: int = 0) -> Answer:
     addresses, port = endpoint(target.url)
     found = reached(listening(), addresses, port)
     if not found:
-        return Answer(at=time.monotonic(), rounds=rounds + 1)
+        return Round(at=time.monotonic(), rounds=rounds + 1)
     holders = tuple(owner for one in found for owner in owners(one.inode, target.unit))
     if any(not owner.ours for owner in holders):
-        return Answer(time.monotonic(), rounds + 1, listens=True, owners=holders)
-    health, _ = ask(f"{target.url}/health")
-    status, text = ask(f"{target.url}/v1/models") if health is not None else (None, b"")
-    return Answer(
+        return Round(time.monotonic(), rounds + 1, listens=True, owners=holders)
+    health, _ = http.get(f"{target.url}/health", TIMEOUT)
+    status, text = None, b""
+    if health is not None:
+        status, text = http.get(f"{target.url}/v1/models", TIMEOUT)
+    return Round(
         at=time.monotonic(),
         rounds=rounds + 1,
         listens=True,
@@ -90,16 +89,3 @@ def look(target: Target, rounds: int = 0) -> Answer:
         status=status,
         models=models(text),
     )
-
-
-def ask(url: str, timeout: float = TIMEOUT, most: int = MOST_BYTES) -> tuple[int | None, bytes]:
-    """Status and text of an answer, up to so many bytes; no status where none came."""
-    # A proxy in the environment has no business between a box and itself.
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(url, timeout=timeout) as answer:
-            return int(answer.status), bytes(answer.read(most))
-    except urllib.error.HTTPError as error:
-        return error.code, b""
-    except (OSError, ValueError, http.client.HTTPException):
-        return None, b""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 
+from inventory.common.switch import Target
 from operations.remote.switch.waiting.expectation import Say
 from operations.remote.switch.waiting.phases import Track
 from operations.remote.switch.waiting.state import UnitMoment
-from operations.remote.switch.waiting.target import Target
 from operations.remote.switch.waiting.verdicts import ANSWER
 
 PERCENT_EVERY = 3.0

@@ -17,10 +17,10 @@ import argparse
 import subprocess
 import sys
 
-from operations.remote.switch.verdict import SwitchError
+from inventory.common.switch import Target
+from operations.remote.switch.errors import SwitchError
 from operations.remote.switch.waiting.expectation import Expectation, Ready, Say
 from operations.remote.switch.waiting.probe import Probe
-from operations.remote.switch.waiting.target import Target
 from operations.remote.switch.waiting.watch import Watch
 
 __all__ = ["Expectation", "Ready", "wait"]

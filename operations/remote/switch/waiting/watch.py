@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 from inventory.common.models import REFUSED
+from inventory.common.switch import Target
 from inventory.common.systemd import span
-from operations.remote.switch.verdict import SwitchError
+from operations.remote.switch.errors import SwitchError
 from operations.remote.switch.waiting.expectation import Expectation, Ready, Say
 from operations.remote.switch.waiting.journal import (
     FAILURE,
@@ -19,10 +20,9 @@ from operations.remote.switch.waiting.journal import (
     opening,
 )
 from operations.remote.switch.waiting.phases import UP, Track
-from operations.remote.switch.waiting.probe import Answer, Probe
+from operations.remote.switch.waiting.probe import Probe, Round
 from operations.remote.switch.waiting.state import PROPERTIES, UnitMoment, unit_moment
 from operations.remote.switch.waiting.talk import Talk
-from operations.remote.switch.waiting.target import Target
 from operations.remote.switch.waiting.verdicts import (
     ANSWER,
     Exit,
@@ -62,7 +62,7 @@ class Watch:
         self.fell = False
         self.doubt: float | None = None
         self.strangers: frozenset[int] = frozenset()
-        self.answer, self.judged = Answer(), 0
+        self.answer, self.judged = Round(), 0
         self.talk = Talk(say)
 
     def close(self) -> None:
@@ -78,7 +78,7 @@ class Watch:
                 looked = time.monotonic()
                 self.look()
             self.read()
-            self.answer = self.probe.answer
+            self.answer = self.probe.round
             self.judge(self.by_unit())
             self.judge(self.by_answer())
             ready = self.ready()
@@ -207,7 +207,7 @@ class Watch:
         )
 
 
-def _answers(answer: Answer) -> bool:
+def _answers(answer: Round) -> bool:
     """Whether an endpoint is alive; what it serves has been judged."""
     named = bool(answer.models)
     refused = answer.status in REFUSED and bool(answer.owners)

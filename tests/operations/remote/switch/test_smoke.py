@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from operations.remote.switch.smoke_test.asking import post
+from inventory.common.switch import Target
+from operations.remote.http import ask
+from operations.remote.switch.errors import SwitchError
 from operations.remote.switch.smoke_test.smoke import smoke
-from operations.remote.switch.verdict import SwitchError
-from operations.remote.switch.waiting.target import Target
 from tests.lab.simulated.conftest import installed, site  # noqa: F401 - site is a fixture
 from tests.lab.simulated.driver import Running, engine
 
@@ -223,7 +223,7 @@ def test_an_answer_that_trickles_is_not_waited_for() -> None:
 
     began = time.monotonic()
     with serving(trickle) as url, pytest.raises(TimeoutError):
-        post(url, "/v1/chat/completions", {}, seconds=0.5)
+        ask(f"{url}/v1/chat/completions", {}, seconds=0.5)
     assert time.monotonic() - began < 2
 
 

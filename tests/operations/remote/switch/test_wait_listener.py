@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import http.server
 import os
 import socket
-import threading
-import time
 from collections.abc import Iterator
 from ipaddress import ip_address
 
@@ -14,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inventory.common.switch import Target
 from operations.remote.switch.cgroup import origin_of
 from operations.remote.switch.waiting import probe
 from operations.remote.switch.waiting.listener import (
@@ -24,7 +22,6 @@ from operations.remote.switch.waiting.listener import (
     reached,
     sockets,
 )
-from operations.remote.switch.waiting.target import Target
 
 TABLE = """\
   sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode
@@ -100,31 +97,3 @@ def test_nothing_listens(listener: socket.socket) -> None:
     listener.close()
     answer = probe.look(Target("x.service", f"http://127.0.0.1:{port}", "m"))
     assert (answer.listens, answer.health, answer.rounds) == (False, None, 1)
-
-
-def test_a_server_that_says_nothing_costs_the_time_limit(
-    listener: socket.socket,
-) -> None:
-    url = f"http://127.0.0.1:{listener.getsockname()[1]}/health"
-    began = time.monotonic()
-    assert probe.ask(url, 0.1) == (None, b"")
-    assert time.monotonic() - began < 2
-
-
-class Refuses(http.server.BaseHTTPRequestHandler):
-    """Says no to all."""
-
-    def do_GET(self) -> None:
-        self.send_response(401)
-        self.send_header("Content-Length", "0")
-        self.end_headers()
-
-    def log_message(self, format: str, *args: object) -> None:
-        """Nothing."""
-
-
-def test_a_proxy_of_the_environment_plays_no_part(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
-    with http.server.HTTPServer(("127.0.0.1", 0), Refuses) as server:
-        threading.Thread(target=server.handle_request, daemon=True).start()
-        assert probe.ask(f"http://127.0.0.1:{server.server_port}/v1/models") == (401, b"")

@@ -26,8 +26,8 @@ for name, text in json.load(sys.stdin).items():
 
 _WATCHES = """
 import json, sys, time
-from operations.remote.switch.waiting.target import Target
-from operations.remote.switch.verdict import SwitchError
+from inventory.common.switch import Target
+from operations.remote.switch.errors import SwitchError
 from operations.remote.switch.waiting.wait import Expectation, wait
 order = json.load(sys.stdin)
 lines, began = [], time.monotonic()

@@ -1,16 +1,6 @@
-"""How a step of the switch ends, and the switch. The controller reads these words too."""
+"""How a step of the switch fails."""
 
 from __future__ import annotations
-
-OUTCOME = "/run/boxwright/switch/outcome.json"
-"""How the last switch on this box ended, for the controller."""
-
-READY = "ready"
-"""Kind of outcome: all is done."""
-UNFINISHED = "unfinished"
-"""Kind of outcome: the new service answers, and what follows that failed. Nothing goes back."""
-GPU_HELD = "gpu-held"
-"""Kind of outcome: memory that somebody else holds, or that does not come back."""
 
 
 class SwitchError(Exception):
