@@ -6,13 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from inventory.base import Unknown
+from inventory.common.gpu import idle_limit
 from inventory.hardware import Gpu, GpuProcess, Hardware
 from inventory.placement.result import Holder, Rejected, gib
-
-_MIB = 1 << 20
-_IDLE_BYTES = 500 * _MIB
-_IDLE_SHARE = 100
-"""An idle GPU may show up to 500 MiB or one part in 100 as used: driver and display."""
 
 
 @dataclass(frozen=True)
@@ -125,7 +121,7 @@ def _taken(gpu: Gpu, used: Uses, named: bool) -> str:
     if any(isinstance(process.memory, Unknown) for process in used.own):
         return ""  # what the own processes hold is not told, so nothing is left to explain
     total = 0 if isinstance(gpu.memory_total, Unknown) else gpu.memory_total
-    if gpu.memory_used - own > max(_IDLE_BYTES, total // _IDLE_SHARE):
+    if gpu.memory_used - own > idle_limit(total):
         return f"{gib(gpu.memory_used - own)} used by processes that are not listed"
     return ""
 

@@ -16,11 +16,6 @@ from operations.remote.switch.gpu_memory.smi import (
     parse_cards,
 )
 
-IDLE_MIB = 500
-"""Memory that an idle card may show as used: a display's, and the driver's own where an older
-driver counts its reserve (479 MiB H100, 609 L40S, unsloth#9362; 7.8 of an idle A100 otherwise,
-nvml-wrapper#57). A CUDA context of a process alone is about as large, but is listed."""
-
 
 @dataclass(frozen=True)
 class Sample:
@@ -41,7 +36,7 @@ class Sample:
     @property
     def free(self) -> bool:
         """Whether all that was asked for is known, and nothing is held."""
-        idle = all(c.used is not None and c.used <= IDLE_MIB for c in self.cards.values())
+        idle = all(card.is_idle for card in self.cards.values())
         return idle and not self.holders and not self.blind
 
     @property
@@ -63,7 +58,7 @@ class Sample:
         return tuple(
             card
             for uuid, card in self.cards.items()
-            if (card.used or 0) > IDLE_MIB and uuid not in owned
+            if card.used is not None and not card.is_idle and uuid not in owned
         )
 
 

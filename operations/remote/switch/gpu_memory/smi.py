@@ -15,8 +15,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from inventory.common import smi
+from inventory.common.gpu import idle_limit
+from inventory.common.units import MIB
 
-CARDS = ("index", "mig.mode.current", "uuid", "pstate", "memory.used", "name")
+CARDS = ("index", "mig.mode.current", "uuid", "pstate", "memory.used", "memory.total", "name")
 """The name comes last: nothing is quoted, and it may hold commas."""
 
 PLACES = (
@@ -34,6 +36,7 @@ class GpuReading:
 
     + index: nvidia-smi's number, for people only
     + used: MiB; None where it is not known, with the reason in `why`
+    + total: MiB; 0 where it is not known
     + mig: cut into slices, so that processes may be listed under a slice's UUID
     """
 
@@ -42,6 +45,12 @@ class GpuReading:
     used: int | None = None
     why: str = ""
     mig: bool = False
+    total: int = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no more is known to be used than an idle card may show."""
+        return self.used is not None and self.used * MIB <= idle_limit(self.total * MIB)
 
     @property
     def label(self) -> str:
@@ -157,7 +166,8 @@ def _card(row: Mapping[str, str]) -> GpuReading:
     if mig is not False:
         word = row["mig.mode.current"] or "unknown"
         count, why = None, f"MIG is {word}: the whole card's memory tells nothing"
-    return GpuReading(row["uuid"], smi.whole(row["index"], 4), count, why, mig is True)
+    index, total = smi.whole(row["index"], 4), smi.whole(row["memory.total"], 9) or 0
+    return GpuReading(row["uuid"], index, count, why, mig is True, total)
 
 
 def parse_apps(text: str) -> tuple[Process, ...]:

@@ -19,7 +19,7 @@ from operations.remote.switch.gpu_memory.holders import (
     start_ticks,
     title,
 )
-from operations.remote.switch.gpu_memory.occupancy import IDLE_MIB, Sample, foreign, reasons
+from operations.remote.switch.gpu_memory.occupancy import Sample, foreign, reasons
 from operations.remote.switch.gpu_memory.smi import (
     GpuReading,
     Process,
@@ -30,7 +30,7 @@ from operations.remote.switch.gpu_memory.smi import (
 )
 
 A, B = "GPU-00000001-5107-4b0c-8000-000000000001", "GPU-00000002-5107-4b0c-8000-000000000002"
-ROW = "{index}, Disabled, {uuid}, P8, {used}, NVIDIA RTX PRO 6000"
+ROW = "{index}, Disabled, {uuid}, P8, {used}, 97887, NVIDIA RTX PRO 6000"
 
 
 def cards(*lines: str, status: int | None = 0) -> dict[str, GpuReading]:
@@ -48,12 +48,18 @@ def test_memory_of_two_cards() -> None:
 @pytest.mark.parametrize(
     ("row", "why"),
     [
-        (f"0, Disabled, {A}, P8, [N/A], NVIDIA L40S", "memory.used is [N/A]"),
-        (f"0, Disabled, {A}, P8, [Insufficient Permissions], L40S", "[Insufficient Permissions]"),
-        (f"0, Disabled, {A}, [GPU requires reset], 0, NVIDIA L40S", "[GPU requires reset]"),
-        (f"0, Disabled, {A}, [Unknown Error], 0, NVIDIA L40S", "[Unknown Error]"),
-        (f"0, Enabled, {A}, P0, 59, NVIDIA H100 80GB HBM3", "MIG is Enabled"),
-        (f"0, [Unknown Error], {A}, P0, 59, NVIDIA H100 80GB HBM3", "MIG is [Unknown Error]"),
+        (f"0, Disabled, {A}, P8, [N/A], 46068, NVIDIA L40S", "memory.used is [N/A]"),
+        (
+            f"0, Disabled, {A}, P8, [Insufficient Permissions], 46068, L40S",
+            "[Insufficient Permissions]",
+        ),
+        (f"0, Disabled, {A}, [GPU requires reset], 0, 46068, NVIDIA L40S", "[GPU requires reset]"),
+        (f"0, Disabled, {A}, [Unknown Error], 0, 46068, NVIDIA L40S", "[Unknown Error]"),
+        (f"0, Enabled, {A}, P0, 59, 81559, NVIDIA H100 80GB HBM3", "MIG is Enabled"),
+        (
+            f"0, [Unknown Error], {A}, P0, 59, 81559, NVIDIA H100 80GB HBM3",
+            "MIG is [Unknown Error]",
+        ),
         ("Unable to determine the device handle for GPU0000:81:00.0: Unknown Error", "no row"),
         ("", "no row"),
     ],
@@ -87,7 +93,7 @@ def test_an_answer_that_was_cut_off_in_time_counts_for_nothing() -> None:
 
 
 def test_a_gpu_without_memory_of_its_own_is_held_by_its_processes_alone() -> None:
-    read = parse_cards(ToolOutput(0, f"0, [N/A], {A}, P8, [N/A], NVIDIA GB10\n"), [A])
+    read = parse_cards(ToolOutput(0, f"0, [N/A], {A}, P8, [N/A], [N/A], NVIDIA GB10\n"), [A])
     assert Sample(read, ()).free
     held = Holder(5, "python3", ((A, None),))
     assert not Sample(read, (held,)).free
@@ -216,13 +222,23 @@ def test_a_hidden_process_may_be_ours_only_where_none_is_told_by_its_number_here
 
 @given(
     used=st.integers(0, 100_000),
+    total=st.sampled_from([0, 24_576, 143_771]),
     held=st.lists(st.sampled_from([OUR, OTHER, LOOSE, HIDDEN])),
     blind=st.sampled_from(["", "no answer"]),
 )
-def test_free_is_all_known_and_nothing_held(used: int, held: list[Holder], blind: str) -> None:
-    sample = Sample({A: GpuReading(A, 0, used), B: GpuReading(B, 1, 0)}, tuple(held), blind)
-    assert sample.free == (used <= IDLE_MIB and not held and not blind)
+def test_free_is_all_known_and_nothing_held(
+    used: int, total: int, held: list[Holder], blind: str
+) -> None:
+    used_card = GpuReading(A, 0, used, total=total)
+    sample = Sample({A: used_card, B: GpuReading(B, 1, 0)}, tuple(held), blind)
+    assert sample.free == (used <= max(500, total / 100) and not held and not blind)
     assert bool(reasons(sample)) == (not sample.free), "what is not free has a reason"
+
+
+def test_the_reserve_of_a_large_card_is_nobodys_memory() -> None:
+    row = f"0, Disabled, {A}, P8, 614, 143771, NVIDIA H200"
+    assert Sample({A: cards(row)[A]}, ()).free
+    assert not Sample({A: cards(row.replace("143771", "[N/A]"))[A]}, ()).free
 
 
 def test_memory_without_a_process_is_said() -> None:
