@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Self
 
 from pydantic import Field
@@ -10,15 +9,10 @@ from pydantic import Field
 from facts.diagnosis.rule import Number
 from facts.journal.lines import Line
 from inventory.base import Frozen
+from inventory.common.masks import masked
 
 UNKNOWN = "unknown"
 MOST_QUOTED = 500
-
-_SECRETS = (
-    re.compile(r"(?i)((?:api[-_]?key|token|password|secret|authorization)['\"]?\s*[:=]\s*)\S+"),
-    re.compile(r"(?i)(bearer )\S+"),
-    re.compile(r"()\bhf_[A-Za-z0-9]{16,}"),
-)
 
 
 class Quote(Frozen):
@@ -33,9 +27,7 @@ class Quote(Frozen):
     @classmethod
     def of(cls, line: Line) -> Self:
         """Quote a line: shortened, and without what looks like a secret."""
-        text = line.text.strip()
-        for pattern in _SECRETS:
-            text = pattern.sub(r"\1****", text)
+        text = masked(line.text.strip())
         if len(text) > MOST_QUOTED:
             text = f"{text[:MOST_QUOTED]}…"
         return cls(no=line.no, process=line.process or line.role or "engine", text=text)
