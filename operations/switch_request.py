@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from facts.diagnosis.silence import LOADING_PATIENCE, NCCL_PATIENCE, PATIENCE
-from facts.journal.milestones import DISTRIBUTED, IMPORT, LOAD, MILESTONES, WORKERS
 from inventory.base import Unknown
 from inventory.common.record import Declared, RecordedEngine, RecordedHost, RecordedPlacement
 from inventory.common.switch import OldService, SwitchRequest, Target
@@ -14,14 +12,10 @@ from inventory.parallel import tensor_parallel_size
 from inventory.placement import Chosen
 from inventory.service import Service
 from inventory.snapshot import Snapshot
-from operations.remote.switch.waiting.verdicts import ANSWER
 from operations.unit_text import command_words, variables
 
 RELEASE_SECONDS = 60
 """GPU memory comes back within seconds of its process; a minute without it has another cause."""
-
-ANSWER_SECONDS = 60
-"""It answers in milliseconds once it is up."""
 
 
 def switch_request(
@@ -56,16 +50,6 @@ def switch_request(
         gpus=frozenset(placement.gpus),
         release_seconds=RELEASE_SECONDS,
         start_seconds=service.start_limits.patience,
-        milestones=MILESTONES,
-        # Without a record of this box: what silence is still normal in which phase.
-        patience={
-            IMPORT: LOADING_PATIENCE,
-            WORKERS: NCCL_PATIENCE,
-            DISTRIBUTED: NCCL_PATIENCE,
-            LOAD: LOADING_PATIENCE,
-            ANSWER: ANSWER_SECONDS,
-            "": PATIENCE,
-        },
         tools=engine.tool_call_parser is not None,
         reasoning=engine.reasoning_parser is not None,
         warm=Path(service.model.folder(snapshot.commit)),

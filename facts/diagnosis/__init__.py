@@ -19,19 +19,16 @@ from facts.diagnosis.facts import Facts
 from facts.diagnosis.remarks import Remark, remarks
 from facts.diagnosis.result import UNKNOWN, Diagnosis, Quote, explain
 from facts.journal.lines import Journal, Line, read_journal
-from facts.journal.milestones import MILESTONES, Milestone
 from facts.journal.numbers import EngineNumbers
-from facts.journal.phases import Phase, Phases, phases, remaining
+from facts.journal.phases import Phase, Phases, phases
 
 __all__ = [
-    "MILESTONES",
     "UNKNOWN",
     "Diagnosis",
     "EngineNumbers",
     "Facts",
     "Journal",
     "Line",
-    "Milestone",
     "Phase",
     "Phases",
     "Quote",
@@ -41,6 +38,5 @@ __all__ = [
     "from_text",
     "phases",
     "read_journal",
-    "remaining",
     "remarks",
 ]

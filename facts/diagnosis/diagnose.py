@@ -31,7 +31,6 @@ _DEADLY = re.compile(
     r"died unexpectedly \(exit code: -|engine core exited unexpectedly|EngineDeadError|"
     r"EngineCore encountered a fatal error|AsyncLLM output_handler failed"
 )
-_START_TIMEOUT = re.compile(r"[Ss]tart operation timed out")
 
 
 def from_text(
@@ -75,7 +74,7 @@ def _scene(start: Start, later: tuple[Start, ...], kernel: tuple[Line, ...], fac
     last = len(start.lines)
     if start.stop is not None:
         # systemd's own impatience is a cause, somebody's wish is none.
-        last = start.stop + bool(_START_TIMEOUT.search(start.lines[start.stop].text))
+        last = start.stop + (start.lines[start.stop] is start.timed_out)
     window = start.lines[first:last]
     return Scene(
         start=start,

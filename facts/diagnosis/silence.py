@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from typing import NamedTuple
 
 from facts.diagnosis.rule import Scene
 from facts.diagnosis.rules.nccl import P2P_REMEDY, P2P_SOURCE, P2P_WHY
 from facts.journal.lines import Line
-from facts.journal.numbers import SHM_WAITS
-
-WAITS_ARE_A_HANG, WAITS_WHILE_COMPILING = 5, 20
-"""Minutes without an answer of a worker, with no other line in between. Cold compiling of a large
-model takes several (healthy starts with three such messages were recorded)."""
-NCCL_PATIENCE = 120
-"""Seconds between NCCL's first line and the next one; 3 to 6 in recorded starts of 4 and 8 GPUs."""
-LOADING_PATIENCE = 240
-"""Seconds of silence up to the end of loading: eight times the slowest recorded shard, 31 s
-(vllm-project/vllm#38476)."""
-PATIENCE = 900
-"""Seconds of silence later on, where compiling and tuning of kernels print nothing for minutes."""
-
-_NCCL = re.compile(r"vLLM is using nccl==")
-_LOADS = re.compile(r"Starting to load model|Loading model from scratch")
-_LOADED = re.compile(r"Model loading took|Loading weights took")
-_COMPILES = re.compile(r"Starting torch\.compile|Using cache directory: .* torch\.compile")
-_COMPILED = re.compile(r"torch\.compile (?:took|takes) .* in total")
-_IDLE = re.compile(r"^Engine \d+: Avg prompt throughput|\" [1-5]\d\d(?: |$)")
-"""Lines about requests, or about their absence."""
-_PROGRESS = re.compile(r"\d{1,3}% ?(?:\||Completed)")
+from inventory.common.engine_log import (
+    COMPILES,
+    HEARTBEAT,
+    HEARTBEATS,
+    IDLE,
+    NCCL,
+    PERCENT,
+    most_heartbeats,
+)
+from inventory.common.start_phases import (
+    COMPILED,
+    LOADED,
+    LOADING_PATIENCE,
+    NCCL_PATIENCE,
+    OTHER_PATIENCE,
+    STARTS_LOADING,
+)
 
 
 class Hang(NamedTuple):
@@ -52,9 +47,9 @@ def hang(scene: Scene, until: float | None) -> Hang | None:
     lines = [line for line in scene.window if _speaks(line)]
     if not lines:
         return None
-    progress = [line for line in lines if not line.text.startswith(SHM_WAITS)]
+    progress = [line for line in lines if not line.text.startswith(HEARTBEAT)]
     last = progress[-1] if progress else lines[0]
-    trailing = [line for line in lines if line.text.startswith(SHM_WAITS) and line.no >= last.no]
+    trailing = [line for line in lines if line.text.startswith(HEARTBEAT) and line.no >= last.no]
     silent = 0.0
     if until is not None and last.time is not None:
         silent = until - last.time
@@ -70,26 +65,26 @@ def hang(scene: Scene, until: float | None) -> Hang | None:
 
 def _speaks(line: Line) -> bool:
     """Lines by which the engine shows that it is alive."""
-    if line.role in {"systemd", "kernel"} or _IDLE.search(line.text):
+    if line.role in {"systemd", "kernel"} or IDLE.search(line.text):
         return False
-    return bool(line.level) or line.pid is not None or _PROGRESS.search(line.text) is not None
+    return bool(line.level) or line.pid is not None or PERCENT.search(line.text) is not None
 
 
 def _patience(last: Line, lines: list[Line]) -> float:
-    if _NCCL.match(last.text):
+    if NCCL.match(last.text):
         return NCCL_PATIENCE
-    return PATIENCE if any(_LOADED.match(line.text) for line in lines) else LOADING_PATIENCE
+    return OTHER_PATIENCE if any(LOADED.match(line.text) for line in lines) else LOADING_PATIENCE
 
 
 def _waits_too_long(lines: list[Line], trailing: list[Line]) -> bool:
-    compiling = any(_COMPILES.match(line.text) for line in lines) and not any(
-        _COMPILED.match(line.text) for line in lines
+    compiling = any(COMPILES.match(line.text) for line in lines) and not any(
+        COMPILED.match(line.text) for line in lines
     )
-    return len(trailing) >= (WAITS_WHILE_COMPILING if compiling else WAITS_ARE_A_HANG)
+    return len(trailing) >= most_heartbeats(compiling=compiling)
 
 
 def _while_serving(trailing: list[Line], silent: float) -> Hang | None:
-    if len(trailing) < WAITS_ARE_A_HANG:
+    if len(trailing) < HEARTBEATS:
         return None
     return Hang(
         "H22",
@@ -107,9 +102,9 @@ def _while_serving(trailing: list[Line], silent: float) -> Hang | None:
 def _stuck(scene: Scene, line: Line, lines: list[Line], seconds: int, waits: int) -> Hang:
     """Name a hang by the phase in which it stands."""
     several = scene.settings.world > 1
-    loaded = any(_LOADED.match(other.text) for other in lines)
-    loading = any(_LOADS.match(other.text) for other in lines) and not loaded
-    if several and not loading and (loaded or _NCCL.match(line.text)):
+    loaded = any(LOADED.match(other.text) for other in lines)
+    loading = any(STARTS_LOADING.match(other.text) for other in lines) and not loaded
+    if several and not loading and (loaded or NCCL.match(line.text)):
         where = "the first collective never ends" if loaded else "NCCL never gets connected"
         return Hang("H11", where, line, P2P_WHY, P2P_REMEDY, seconds, waits, P2P_SOURCE)
     what = "while it loads the weights" if loading else "during its start"

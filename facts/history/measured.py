@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Literal
 
 from facts.diagnosis import EngineNumbers, Journal, phases, read_journal
@@ -10,11 +9,8 @@ from facts.history.throughput import Ladder, ladder
 from facts.journal.settings import settings
 from facts.reading.records import Record
 from inventory.base import Frozen
+from inventory.common.engine_log import COMPILED_COLD, COMPILED_WARM
 from inventory.common.units import GIB
-
-_COLD = re.compile(r"Compiling a graph for compile range |saved AOT compiled function to ")
-_WARM = re.compile(r"Directly load AOT compilation from path |Directly load the compiled graph")
-"""vLLM 0.32.0 compilation/backends.py and decorators.py."""
 
 SHORTEST = 1e-6
 """Seconds that a clock can tell from nothing."""
@@ -116,9 +112,9 @@ def _compilation(journal: Journal) -> Literal["cold", "warm"] | None:
     """Cold as soon as one rank compiled."""
     found: Literal["cold", "warm"] | None = None
     for line in journal.lines:
-        if _COLD.match(line.text):
+        if COMPILED_COLD.match(line.text):
             return "cold"
-        if _WARM.match(line.text):
+        if COMPILED_WARM.match(line.text):
             found = "warm"
     return found
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from facts.history.measured import Measured
-from facts.journal import milestones as stones
-from facts.journal.milestones import EAGER_SKIPS, MILESTONES
 from inventory.base import Frozen
+from inventory.common import start_phases as stones
+from inventory.common.start_phases import EAGER_SKIPS, PHASES
 
 UNMEASURED = "not measured"
 REST = "the rest"
@@ -36,7 +36,7 @@ GROUPS = {
 class Part(Frozen):
     """One part of two starts, in seconds.
 
-    + phases: of :mod:`facts.journal.milestones` that it covers
+    + phases: of :mod:`inventory.common.start_phases` that it covers
     + difference: this - that
     """
 
@@ -91,7 +91,7 @@ def _aligned(this: Mapping[str, float], that: Mapping[str, float]) -> list[_Piec
 
     What comes after the last common end stays out: its other side was not measured.
     """
-    order = dict.fromkeys((*(stone.phase for stone in MILESTONES), *this, *that))
+    order = dict.fromkeys((*PHASES, *this, *that))
     pieces: list[_Piece] = []
     open_ = _Piece([], [], 0.0, 0.0)
     for name in order:

@@ -9,22 +9,12 @@ from datetime import datetime
 from typing import NamedTuple
 
 from facts.journal.formats import Entry, entry
+from inventory.common.engine_log import logged, process, uncoloured
 
 QUIET = frozenset({"INFO", "DEBUG"})
 """Levels that never carry a cause."""
 
-_PROCESS = re.compile(
-    r"\((?P<name>[A-Za-z][\w .=\-]{0,60}?) pid=(?P<pid>\d{1,10})\) ?(?P<rest>.*)", re.S
-)
-_LOGGED = re.compile(
-    r"(?P<level>DEBUG|INFO|WARNING|WARN|ERROR|CRITICAL) "
-    r"(?P<stamp>\d\d-\d\d \d\d:\d\d:\d\d)(?:[.,]\d+)?"
-    r" \[(?P<where>[^\]\n]{1,200}:\d+)\] ?(?P<text>.*)",
-    re.S,
-)
-_UVICORN = re.compile(r"(?P<level>DEBUG|INFO|WARNING|ERROR|CRITICAL): {2,}(?P<text>.*)", re.S)
 _RANK = re.compile(r"(?:TP|rank=|VllmWorker-|Worker-|Worker_)(\d{1,4})")
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _SYSTEMD_TEXT = re.compile(
     r"[\w@.\-\\:]{1,200}\.service: |(?:Started|Starting|Stopped|Stopping|Failed to start) \S"
 )
@@ -104,7 +94,7 @@ def read_journal(text: str | bytes, invocation: str = "") -> Journal:
     headed = False
     cut: dict[tuple[str, int | None], Line] = {}
     for no, raw in enumerate(text.split("\n"), 1):
-        whole = _COLOUR.sub("", raw.rstrip("\r")) if "\x1b" in raw else raw.rstrip("\r")
+        whole = uncoloured(raw.rstrip("\r"))
         if not whole or (whole.startswith("--") and _META.match(whole)):
             continue
         found = entry(whole)
@@ -161,13 +151,11 @@ def _line(no: int, found: Entry) -> Line:
     role, name, pid, text = _writer(found)
     level = where = ""
     time = found.time
-    logged = _LOGGED.fullmatch(text) or _UVICORN.fullmatch(text)
-    if logged and role not in {"systemd", "kernel"}:
-        parts = logged.groupdict()
-        level, where, text = parts["level"], parts.get("where") or "", parts["text"]
-        level = "WARNING" if level == "WARN" else level
-        if time is None and parts.get("stamp"):
-            time = _stamp(parts["stamp"])
+    told = None if role in {"systemd", "kernel"} else logged(text)
+    if told:
+        level, where, text = told.level, told.where, told.text
+        if time is None and told.stamp:
+            time = _stamp(told.stamp)
     rank = _RANK.search(name)
     return Line(
         no=no,
@@ -192,14 +180,10 @@ def _writer(found: Entry) -> tuple[str, str, int | None, str]:
         not found.ident and _SYSTEMD_TEXT.match(text)
     ):
         return "systemd", "systemd", found.pid, text
-    prefix = _PROCESS.fullmatch(text)
+    prefix = process(text)
     if prefix is None:
         return "", found.ident, found.pid, text
-    # A worker that learns its rank puts the longer name behind the first one (0.17 to 0.19).
-    while (longer := _PROCESS.fullmatch(prefix["rest"])) and longer["pid"] == prefix["pid"]:
-        prefix = longer
-    name = prefix["name"].strip()
-    return _role(name), name, int(prefix["pid"]), prefix["rest"]
+    return _role(prefix.name), prefix.name, prefix.pid, prefix.rest
 
 
 def _role(name: str) -> str:

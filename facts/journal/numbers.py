@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 from facts.journal.lines import Line
 from inventory.base import Frozen
+from inventory.common.engine_log import FIGURES, HEARTBEAT, NCCL
 
 GIB_IN_GB = (1 << 30) / 1e9
 
@@ -56,53 +56,7 @@ class EngineNumbers(Frozen):
         return self.checkpoint_gib * GIB_IN_GB / self.weights_s
 
 
-def _last(_: float, new: float) -> float:
-    return new
-
-
-_N = r"(-?[0-9][0-9,]{0,17}(?:\.[0-9]{1,12})?)"
-_PRINTED: tuple[tuple[str, tuple[str, ...], Callable[[float, float], float]], ...] = (
-    # Line by line: knowledge of vLLM 0.32.0 and the two-line form of 0.19 and before.
-    (rf"Checkpoint size: {_N} GiB\. Available RAM: {_N} GiB", ("checkpoint_gib", "ram_gib"), max),
-    (rf"Loading weights took {_N} seconds", ("weights_s",), max),
-    (
-        rf"Model loading took {_N} (?:GiB|GB)(?: memory)?(?: and {_N} seconds)?",
-        ("model_gib_per_rank", "model_load_s"),
-        max,
-    ),
-    (rf"torch\.compile (?:took|takes) {_N} s in total", ("compile_s",), max),
-    (rf"Available KV cache memory: {_N} GiB", ("kv_cache_gib",), min),
-    (rf"KV cache size: {_N} tokens", ("kv_cache_tokens",), _last),
-    (rf"Maximum concurrency for [\d,]+ tokens per request: {_N}x", ("max_concurrency",), _last),
-    (rf"JIT kernel warmup finished in {_N}s", ("jit_warmup_s",), max),
-    (
-        rf"Graph capturing finished in {_N} secs?, took {_N} GiB",
-        ("capture_s", "cudagraph_gib"),
-        max,
-    ),
-    (
-        rf"init engine \(profile, create kv cache, warmup model\) took {_N} s",
-        ("init_engine_s",),
-        max,
-    ),
-    (
-        rf"Free memory on device (?:\S+ )?\({_N}/{_N} GiB\) on startup\. "
-        rf"Desired GPU memory utilization is \({_N}, {_N} GiB\)",
-        ("free_gib", "total_gib", "util", ""),
-        min,
-    ),
-    (
-        rf"Actual usage is {_N} GiB for consumed memory \(weights \+ non-torch\), "
-        rf"{_N} GiB for peak activation",
-        ("consumed_gib", "peak_activation_gib"),
-        max,
-    ),
-    (rf"FP8 MoE block scales refined from \[.*?\] to \[{_N}, ", ("refined_block",), min),
-)
-_COMPILED = tuple((re.compile(pattern), names, choose) for pattern, names, choose in _PRINTED)
-_NCCL = re.compile(r"vLLM is using nccl==(\S{1,40})")
 _WHOLE = frozenset({"kv_cache_tokens", "refined_block"})
-SHM_WAITS = "No available shared memory broadcast block found in"
 
 
 def engine_numbers(lines: Iterable[Line]) -> EngineNumbers:
@@ -119,18 +73,18 @@ def engine_numbers(lines: Iterable[Line]) -> EngineNumbers:
     for line in lines:
         if line.level != "INFO":
             continue
-        if line.text.startswith(SHM_WAITS):
+        if line.text.startswith(HEARTBEAT):
             waits += 1
-        if match := _NCCL.match(line.text):
+        if match := NCCL.match(line.text):
             nccl = match[1]
-        for pattern, names, choose in _COMPILED:
-            match = pattern.search(line.text)
+        for figures in FIGURES:
+            match = figures.pattern.search(line.text)
             if match is None:
                 continue
-            for name, text in zip(names, match.groups(), strict=True):
+            for name, text in zip(figures.names, match.groups(), strict=True):
                 if name and text is not None:
                     value = float(text.replace(",", ""))
-                    found[name] = choose(found[name], value) if name in found else value
+                    found[name] = figures.choose(found[name], value) if name in found else value
     whole = {name: int(value) for name, value in found.items() if name in _WHOLE}
     return EngineNumbers.model_validate(
         {**found, **whole, "nccl": nccl, "shm_broadcast_messages": waits}

@@ -1,29 +1,27 @@
-"""Where the seconds of a start went, and how many are left."""
+"""Where the seconds of a start went."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 from facts.journal.lines import Journal, Line
-from facts.journal.milestones import EAGER_SKIPS, MILESTONES, TEARDOWN, TITLES
 from facts.journal.numbers import EngineNumbers, engine_numbers
 from facts.journal.settings import settings
 from facts.journal.starts import Start, last_chain, starts
 from facts.journal.tracebacks import tracebacks
 from inventory.base import Frozen
+from inventory.common.start_phases import EAGER_SKIPS, PHASES, TEARDOWN, TITLES, PhaseEnds
 
 _DIES = re.compile(r"Worker proc \S+ died unexpectedly|\S+: error: ")
 _JITTER = 1.0
 """Seconds by which lines of several processes may stand in another order than they were written."""
-_COMPILED = tuple((stone, re.compile(stone.pattern)) for stone in MILESTONES)
 
 
 class Phase(Frozen):
     """One part of a start.
 
-    + name: one of those in :mod:`facts.journal.milestones`
+    + name: one of those in :mod:`inventory.common.start_phases`
     + done: its end was seen
     """
 
@@ -59,7 +57,7 @@ class Phases(Frozen):
 
     @property
     def seconds(self) -> dict[str, float]:
-        """Seconds by phase: what a record keeps, and what :func:`remaining` compares with."""
+        """Seconds by phase: what a record keeps."""
         return {part.name: part.seconds for part in self.parts}
 
     @property
@@ -92,12 +90,12 @@ def phases_of(start: Start, now: float | None = None) -> Phases:
     end = max(began, end)
     gone = start.lines[start.ended].time if start.ended is not None else None
     until_exit = None if gone is None else max(0.0, gone - began)
-    parts: list[Phase] = []
-    at = began
-    for name, time in _ends(lines):
-        reached = min(max(at, time), end)
-        parts.append(Phase(name=name, seconds=reached - at))
-        at = reached
+    ends = PhaseEnds()
+    for line in lines:
+        if line.time is not None and line.level == "INFO":
+            ends.take(line.text, line.time)
+    seconds, at = ends.split(began, end)
+    parts = [Phase(name=name, seconds=spent) for name, spent in seconds.items()]
     if start.ready is None:
         parts.extend(_unfinished(lines, parts, at, end))
     ready = end - began if start.ready is not None else None
@@ -119,29 +117,6 @@ def _steady(start: Start) -> tuple[Start, float]:
     return (replace(start, lines=tuple(lines)), behind) if behind else (start, behind)
 
 
-def remaining(now: Phases, before: Mapping[str, float]) -> float | None:
-    """Seconds until the server is up, if each phase takes as long as it did the last time.
-
-    + now: the start that is under way
-    + before: seconds by phase of an earlier start (``Phases.seconds``)
-    + returns: None where nothing comparable is known, 0 where the start is ready
-
-    >>> under_way = Phases(parts=(Phase(name="import", seconds=9),
-    ...                           Phase(name="configuration", seconds=5, done=False)))
-    >>> remaining(under_way, {"import": 10, "configuration": 18, "load": 60})
-    73.0
-    """
-    if now.ready is not None:
-        return 0.0
-    current = now.current
-    if not before or current is None or current.name == TEARDOWN:
-        return None
-    order = [stone.phase for stone in MILESTONES]
-    later = order[order.index(current.name) + 1 :]
-    rest = max(0.0, before.get(current.name, 0.0) - current.seconds)
-    return float(rest + sum(before.get(name, 0.0) for name in later))
-
-
 def death(lines: tuple[Line, ...]) -> Line | None:
     """The first line that belongs to the end of a start that failed."""
     fatal = [trace.begin for trace in tracebacks(lines) if trace.fatal]
@@ -161,28 +136,10 @@ def _end(start: Start, now: float | None) -> float | None:
     return start.last
 
 
-def _ends(lines: tuple[Line, ...]) -> list[tuple[str, float]]:
-    """Phases whose end was seen, with its time, in the order of the milestones."""
-    first: dict[str, float] = {}
-    last: dict[str, float] = {}
-    for line in lines:
-        if line.time is None or line.level != "INFO":
-            continue
-        for stone, pattern in _COMPILED:
-            if pattern.match(line.text):
-                first.setdefault(stone.phase, line.time)
-                last[stone.phase] = line.time
-    return [
-        (stone.phase, (first if stone.which == "first" else last)[stone.phase])
-        for stone in MILESTONES
-        if stone.phase in first
-    ]
-
-
 def _unfinished(lines: tuple[Line, ...], parts: list[Phase], at: float, end: float) -> list[Phase]:
     """The phase that was under way, and the time from the first error to the end."""
     skipped = EAGER_SKIPS if settings(lines).eager else frozenset()
-    order = [stone.phase for stone in MILESTONES if stone.phase not in skipped]
+    order = [phase for phase in PHASES if phase not in skipped]
     following = order.index(parts[-1].name) + 1 if parts and parts[-1].name in order else 0
     if following == len(order):
         return []

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from facts.journal.lines import Journal, Line
+from inventory.common.engine_log import UP
 
 _BEGINS = re.compile(r"(?P<verb>Starting|Started) (?P<what>\S.*)")
 _STRANGER = re.compile(
@@ -27,7 +28,6 @@ _DROPPED = re.compile(r"Suppressed (\d{1,12}) messages from \S+")
 _STOPS = re.compile(r"Stopping \S")
 _START_TIMEOUT = re.compile(r"[Ss]tart operation timed out")
 _OWN_STOP = "[shutdown] API server: shutdown triggered"
-_READY = re.compile(r"Application startup complete\.|Uvicorn running on ")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Start:
     def ready(self) -> int | None:
         """Index of the line by which the server says that it is up."""
         for index, line in enumerate(self.lines):
-            if line.role not in {"systemd", "kernel"} and _READY.match(line.text):
+            if line.role not in {"systemd", "kernel"} and UP.match(line.text):
                 return index
         return None
 

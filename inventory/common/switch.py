@@ -54,8 +54,6 @@ class SwitchRequest(Wire):
     + gpus: UUIDs that the new one uses; empty on the CPU
     + release_seconds: in which their memory must come back
     + start_seconds: in which the new service must answer
-    + milestones: phase, pattern on the text of a log line, ``first`` or ``last``
-    + patience: seconds of silence that are still normal, by phase, without a record of this box
     + tools, reasoning: parsers that the smoke test exercises
     + warm: folder of the weights, or None where the page cache is left alone
     + rollback: whether the old services come back after a failure
@@ -67,8 +65,6 @@ class SwitchRequest(Wire):
     gpus: frozenset[str]
     release_seconds: float
     start_seconds: float
-    milestones: tuple[tuple[str, str, str], ...]
-    patience: Mapping[str, float]
     tools: bool
     reasoning: bool
     warm: Path | None

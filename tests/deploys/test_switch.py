@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -27,6 +28,15 @@ pytestmark = [pytest.mark.lab, pytest.mark.timeout(300)]
 DEPLOY = "deploys/minimax.py"
 NEW, OLD = MINIMAX_M25.unit, KIMI_K25.unit
 TINY = "lab/tiny-minimax-m2"
+
+BROKEN = """
+import sys
+from operations.remote.switch import carry_out
+from operations.remote.switch.waiting.watch import Watch
+Watch.by_unit = None
+sys.exit(carry_out.main())
+"""
+"""The program, with an error of its own while it waits."""
 
 MOST_SECONDS_LATE = 2.0
 """From a crash to the old service's answer, beside the old service's own start."""
@@ -139,12 +149,12 @@ def test_another_text_of_the_same_unit_is_taken_back_too(
 
 def test_an_error_of_the_program_itself_brings_the_old_service_back(box: Box) -> None:
     request = json.loads(box.run("cat /run/boxwright/switch/request.json").stdout)
-    request["milestones"] = [["load", "(", "first"]]
     box.run(f"systemctl stop {NEW}; sleep 0.7")
     old_service.install(box)
-    done = box.run(run_module("switch.carry_out"), stdin=json.dumps(request), check=False)
+    program = shlex.split(run_module("switch.carry_out"))[0]
+    done = box.run(f"{program} -c {shlex.quote(BROKEN)}", stdin=json.dumps(request), check=False)
     assert done.returncode == 1
-    assert "switch: failed: error: missing )" in done.stdout
+    assert "switch: failed: error: 'NoneType' object is not callable" in done.stdout
     assert f"{OLD} was not seen to answer" in done.stdout
     end = time.monotonic() + 15
     while serving(box) != KIMI_K25.served_model_name:

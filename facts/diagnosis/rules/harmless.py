@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from facts.diagnosis.rule import Rank, Rule
-from facts.journal.numbers import SHM_WAITS
+from inventory.common.engine_log import HEARTBEAT
 
 HARMLESS: tuple[Rule, ...] = (
     Rule(
@@ -111,7 +111,7 @@ HARMLESS: tuple[Rule, ...] = (
     Rule(
         cause="H11-waiting",
         title="a worker was busy for minutes",
-        patterns=(SHM_WAITS,),
+        patterns=(HEARTBEAT,),
         rank=Rank.HARMLESS,
         why="cold compiling, as a rule",
         next_step="keep the compile cache (VLLM_CACHE_ROOT) on a disk that survives",

@@ -9,10 +9,11 @@ from typing import Any
 
 import pytest
 
-from facts.diagnosis import MILESTONES, Journal, Phases, phases, read_journal
+from facts.diagnosis import Journal, Phases, phases, read_journal
 from facts.history import Comparison, Measured, measure
 from facts.journal.numbers import EngineNumbers, engine_numbers
 from facts.reading.records import Record
+from inventory.common.start_phases import MILESTONES
 from operations.remote.throughput.rung import Rung
 from tests.facts.diagnosis.journals import text_of
 
@@ -39,7 +40,7 @@ def _is_kept(one: Journal) -> bool:
     (line,) = one.lines
     return (
         line.role == "systemd"
-        or any(re.match(stone.pattern, line.text) for stone in MILESTONES)
+        or any(stone.pattern.match(line.text) for stone in MILESTONES)
         or bool(COMPILATION.match(line.text))
         or engine_numbers(one.lines) != EngineNumbers()
     )

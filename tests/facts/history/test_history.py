@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from facts.diagnosis import MILESTONES, phases, read_journal
+from facts.diagnosis import phases, read_journal
 from facts.history import Comparison, compare, history, render
 from facts.history.parts import UNMEASURED
 from facts.journal.formats import entry as entry_of
 from inventory.base import Unknown
 from operations.remote.switch.waiting.journal import Entry
-from operations.remote.switch.waiting.phases import Track
+from operations.remote.switch.waiting.phases import PhaseTracker
 from tests.facts.diagnosis.journals import text_of
 from tests.facts.history.recorded import (
     DAY,
@@ -70,7 +70,7 @@ def test_where_the_record_has_no_bytes_the_engine_does() -> None:
 @pytest.mark.parametrize("name", [TP4, TP8, OLD, QWEN, EAGER])
 def test_the_lines_that_the_waiter_keeps_hold_all_figures(name: str) -> None:
     text = text_of(name)
-    track = Track([(one.phase, one.pattern, one.which) for one in MILESTONES], started=0.0)
+    track = PhaseTracker(started=0.0)
     for line in text.splitlines():
         found = entry_of(line)
         assert found is not None

@@ -10,16 +10,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facts.diagnosis import MILESTONES
 from facts.history import Measured, compare, history, render
 from facts.history.parts import WEIGHTS
 from facts.history.throughput import ladder
 from facts.reading.records import Record, RecordedSeconds
+from inventory.common.start_phases import PHASES
 from tests.facts.history.recorded import NOW, TP4, measured, record, sums_hold
 
 WHOLE = measured(TP4)
 numbers = st.floats(min_value=0, max_value=1e6) | st.sampled_from([0.0, 1e-9])
-phase_names = st.sampled_from([*(stone.phase for stone in MILESTONES), "answer"])
+phase_names = st.sampled_from([*PHASES, "answer"])
 figures = st.none() | st.floats(min_value=-1e6, max_value=1e6) | st.just(0.0)
 
 

@@ -8,6 +8,7 @@ from math import inf
 from types import MappingProxyType
 
 from inventory.common.record import StartRecord
+from inventory.common.start_phases import PATIENCE
 from inventory.common.switch import SwitchRequest
 
 SAME_START = ("argv", "commit", "engine")
@@ -27,18 +28,15 @@ class Expectation:
     """What is known of a start before it begins.
 
     + timeout: for the whole start, in seconds
-    + milestones: phase, pattern on the text of a log line, ``first`` or ``last``: see
-      facts/journal/milestones.py
     + before: seconds by phase of this box's last ready start
     + patience: seconds without progress that are still normal, by phase, where there is no record;
-      "" is any other phase, ``answer`` is what follows the last milestone
+      "" is any other phase, ``answer`` is what follows the last one
     + times: a phase hangs after this many times its recorded seconds
     + patience_floor: and never before so many seconds, or those of ``patience`` where they are
       fewer. Infinite where the record is of another start: other caches, other times
     """
 
     timeout: float
-    milestones: tuple[tuple[str, str, str], ...] = ()
     before: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     patience: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     times: float = 3.0
@@ -53,9 +51,8 @@ def expected(request: SwitchRequest, last: StartRecord | None) -> Expectation:
     alike = all(getattr(last, key, None) == getattr(request.about, key) for key in SAME_START)
     return Expectation(
         timeout=request.start_seconds,
-        milestones=request.milestones,
         before=last.phases if last else {},
-        patience=request.patience,
+        patience=PATIENCE,
         patience_floor=SILENCE_SECONDS if alike else inf,
     )
 

@@ -6,18 +6,13 @@ import signal
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from inventory.common.engine_log import most_heartbeats
+from inventory.common.start_phases import ANSWER, OTHER_PATIENCE
 from inventory.common.systemd import span
 from operations.remote.switch.waiting.state import UnitMoment
 
 EXITED = 1
 """CLD_EXITED; 2 and 3 are an end by a signal, without and with a core dump."""
-HEARTBEATS, HEARTBEATS_WHILE_COMPILING = 5, 20
-"""Minutes in which a worker gave no answer, as in facts/diagnosis/silence.py."""
-ANSWER = "answer"
-"""What follows the last milestone: the server says that it is up, and should answer."""
-OTHER_PATIENCE = 900.0
-"""Seconds of silence in a phase of which nothing is known; cold compiling prints nothing for
-minutes."""
 
 # systemd.exec(5), "Process Exit Codes": the process failed before the program's own first step.
 _BEFORE_EXEC = {
@@ -231,8 +226,7 @@ def of_silence(
     + silent: seconds since the journal last showed progress
     + heartbeats: of the engine since then: minutes in which a worker gave no answer
     """
-    most = HEARTBEATS_WHILE_COMPILING if compiling else HEARTBEATS
-    if heartbeats >= most:
+    if heartbeats >= most_heartbeats(compiling=compiling):
         return Verdict(
             "hung",
             f"it hangs in phase {phase}: for {heartbeats} minutes a worker has not answered",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import time
 
+from inventory.common.engine_log import UP
 from inventory.common.models import REFUSED
+from inventory.common.start_phases import ANSWER
 from inventory.common.switch import Target
 from inventory.common.systemd import span
 from operations.remote.switch.errors import SwitchError
@@ -19,12 +21,11 @@ from operations.remote.switch.waiting.journal import (
     earlier,
     opening,
 )
-from operations.remote.switch.waiting.phases import UP, Track
+from operations.remote.switch.waiting.phases import PhaseTracker
 from operations.remote.switch.waiting.probe import Probe, Round
 from operations.remote.switch.waiting.state import PROPERTIES, UnitMoment, unit_moment
 from operations.remote.switch.waiting.talk import Talk
 from operations.remote.switch.waiting.verdicts import (
-    ANSWER,
     Exit,
     Verdict,
     of_models,
@@ -57,7 +58,7 @@ class Watch:
         self.first: UnitMoment | None = None
         self.now = UnitMoment()
         self.journal: Journal | None = None
-        self.track = Track(expect.milestones, self.began, expect.before)
+        self.track = PhaseTracker(self.began, expect.before)
         self.end = Exit()
         self.fell = False
         self.doubt: float | None = None
@@ -125,7 +126,7 @@ class Watch:
             self.end = _end(self.end, entry)
             ended = self.track.take(entry)
             if ended:
-                self.talk.ended(ended.phase, self.track)
+                self.talk.ended(ended, self.track)
         if self.track.is_up and not self.journal.is_read:
             # It has been serving since: nothing in what follows is about its start.
             self.journal.skip()
@@ -239,4 +240,6 @@ def _fell(unit: str, invocation: str) -> bool:
     """Whether the start before this one is known to have ended before it was up. One that had
     served for a while says nothing about a service that comes up again."""
     before = earlier(unit, invocation)
-    return before is not None and not any(UP in entry.text for entry in opening(before, OPENING))
+    return before is not None and not any(
+        UP.search(entry.text) for entry in opening(before, OPENING)
+    )

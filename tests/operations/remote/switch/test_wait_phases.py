@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facts.diagnosis import MILESTONES, phases, read_journal, remaining
+from facts.diagnosis import phases, read_journal
 from facts.journal.formats import entry as read_entry
 from facts.journal.starts import starts
+from inventory.common.start_phases import PHASES, seconds_left
 from operations.remote.switch.waiting.journal import Entry
-from operations.remote.switch.waiting.phases import MOST_LINES, Track, information
+from operations.remote.switch.waiting.phases import MOST_LINES, PhaseTracker
 from tests.facts.diagnosis.journals import API, ENGINE, NAMES, Made, text_of, worker
-
-STONES = [(stone.phase, stone.pattern, str(stone.which)) for stone in MILESTONES]
 
 
 def entries(text: str) -> list[Entry]:
@@ -28,9 +27,9 @@ def entries(text: str) -> list[Entry]:
     ]
 
 
-def tracked(text: str) -> Track:
+def tracked(text: str) -> PhaseTracker:
     given = entries(text)
-    track = Track(STONES, given[0].monotonic)
+    track = PhaseTracker(given[0].monotonic)
     for entry in given:
         track.take(entry)
     return track
@@ -71,11 +70,13 @@ def test_what_is_left_is_what_the_controller_would_say(name: str) -> None:
     text = "\n".join(lines[: len(lines) // 3])
     now = entries(text)[-1].monotonic + 0.5
     so_far = phases(read_journal(text), now)
-    track = Track(STONES, entries(text)[0].monotonic, before)
+    track = PhaseTracker(entries(text)[0].monotonic, before)
     for entry in entries(text):
         track.take(entry)
     if not track.is_up:
-        assert track.left(now) == pytest.approx(remaining(so_far, before), abs=1e-3)
+        assert so_far.current is not None
+        left = seconds_left(so_far.current.name, so_far.current.seconds, before)
+        assert track.left(now) == pytest.approx(left, abs=1e-3)
 
 
 def test_nothing_is_said_of_what_is_left_without_a_record() -> None:
@@ -106,13 +107,13 @@ LINES = st.one_of(
 
 @given(st.lists(st.tuples(LINES, st.floats(0, 1000))), st.floats(1000, 2000))
 def test_phases_sum_to_the_whole_start(said: list[tuple[str, float]], until: float) -> None:
-    track = Track(STONES, 1.0)
+    track = PhaseTracker(1.0)
     for text, at in said:
         track.take(Entry(at, at, "vllm", 7, text))
     parts = track.seconds(until)
     assert sum(parts.values()) == pytest.approx(until - 1.0)
     assert all(length >= 0 for length in parts.values())
-    assert track.phase in track.order
+    assert track.phase in PHASES
     assert all("\n" not in line for line in track.lines)
 
 
@@ -170,19 +171,18 @@ def test_a_key_on_the_command_line_is_not_kept() -> None:
     assert "'port': 8000" in kept
 
 
-def test_a_service_of_which_nothing_is_known_is_one_phase() -> None:
-    track = Track((), 100.0)
+def test_a_service_that_names_no_phase_but_the_last_is_one_phase() -> None:
+    track = PhaseTracker(100.0)
     assert not track.is_told
     track.take(Entry(104.0, 0.0, "vllm", 7, "INFO:     Application startup complete."))
     assert track.is_told
     assert track.is_up
     assert track.seconds(105.0) == {"server": 5.0}
-    assert Track((), 100.0).seconds(105.0) == {"server": 5.0}
+    assert PhaseTracker(100.0).seconds(105.0) == {"server": 5.0}
 
 
 @given(st.text())
 def test_any_text_is_a_line(text: str) -> None:
-    assert information(text) is None or information(text) is not None
     line = Entry(1.0, 1_800_000_000.0, "vllm", 7, text).line()
     assert "\n" not in line
 

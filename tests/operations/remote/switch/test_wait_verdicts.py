@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inventory.common.engine_log import HEARTBEATS
+from inventory.common.start_phases import ANSWER
 from operations.remote.switch.waiting.state import PROPERTIES, UnitMoment, unit_moment
 from operations.remote.switch.waiting.verdicts import (
-    ANSWER,
-    HEARTBEATS,
     Exit,
     Verdict,
     ending,

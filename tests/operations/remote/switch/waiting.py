@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from facts.diagnosis import MILESTONES
 from operations.tools import programs
 from tests.lab.box import Box
 from tests.lab.simulated import build_wheel
@@ -129,7 +128,7 @@ def watch(
         "model": MODEL,
         "max_model_len": length,
     }
-    given = {"timeout": 30.0, "milestones": [list(one) for one in MILESTONES], **expect}
+    given = {"timeout": 30.0, **expect}
     beside = f"({during}) >/dev/null 2>&1 & " if during else ""
     done = box.run(
         f"cd {FOLDER}; cat >order.json; {first or ':'}; {beside}"
