@@ -17,7 +17,7 @@ from inventory.override import overridden
 from inventory.placement import Chosen, place
 from inventory.selection import selected
 from inventory.service import Service
-from inventory.snapshot import Snapshot
+from inventory.snapshot import LocalSnapshot
 from operations.model_config import CONFIG, QUANTISATION, model_config
 from operations.prune import named_commits, prunable
 from operations.resolve import locked_snapshot
@@ -30,12 +30,12 @@ from operations.unit_text import unit_text, visible_gpus
 
 
 @dataclass(frozen=True)
-class Order:
-    """What a run is asked to do on one box: desired state with the box's overrides applied."""
+class DesiredState:
+    """What a run is asked to do on one box, with the box's overrides applied."""
 
     service: Service
     replaces: tuple[Service, ...]
-    snapshot: Snapshot
+    snapshot: LocalSnapshot
     query: Query
     config: Mapping[str, Any] | Unknown | None = None
     """config.json of the model."""
@@ -48,17 +48,12 @@ class Order:
     prune: tuple[str, ...] = ()
     """Superseded snapshots to delete: beginnings of their commits."""
 
-    @property
-    def folder(self) -> str:
-        """The snapshot's directory on the box."""
-        return self.service.model.folder(self.snapshot.commit)
-
 
 @dataclass(frozen=True)
 class Plan:
-    """An order that this box can carry out."""
+    """How this box comes to the desired state."""
 
-    order: Order
+    desired: DesiredState
     service: Service
     """With what was left open derived for this box."""
     placement: Chosen
@@ -70,7 +65,7 @@ class Plan:
     """Whether the service leaves GPUs that its installed unit pins."""
 
 
-def order_for(
+def desired_state(
     service: Service,
     replaces: tuple[Service, ...],
     *,
@@ -80,7 +75,7 @@ def order_for(
     prune: str = "",
     accept: str = "",
     sysfs: str = "/sys",
-) -> Order:
+) -> DesiredState:
     """The desired state of one box, complete.
 
     + service: as the deploy declares it
@@ -98,10 +93,11 @@ def order_for(
     named = named_commits(prune)
     token = hub_token()
     listed, note = locked_snapshot(wanted.model, locks, token=token, upgrade=upgrade)
-    snapshot, left_out = selected(listed, wanted)
+    listing, left_out = selected(listed, wanted)
+    snapshot = LocalSnapshot.of(wanted.model, listing)
     query = query_for(
         wanted,
-        folder=wanted.model.folder(snapshot.commit),
+        folder=snapshot.folder,
         tools=tools_folder(),
         replaces=old,
         sysfs=sysfs,
@@ -112,12 +108,12 @@ def order_for(
         notes.append(f"not fetched, as neither safetensors nor text: {', '.join(left_out)}")
     # A service on the CPU is not predicted: nothing is asked for it.
     config, quantisation = (
-        model_config(wanted.model, snapshot, name, locks, token=token)
+        model_config(wanted.model, listing, name, locks, token=token)
         if wanted.placement.gpus > 0
         else None
         for name in (CONFIG, QUANTISATION)
     )
-    return Order(
+    return DesiredState(
         wanted,
         old,
         snapshot,
@@ -135,16 +131,16 @@ def hub_token() -> str | None:
     return os.environ.get("HF_TOKEN") or None
 
 
-def plan_for(order: Order, actual: Actual) -> Plan:
+def plan_for(desired: DesiredState, actual: Actual) -> Plan:
     """The plan of a run, or the first certain reason why it cannot succeed. Pure.
 
-    + order: what is wanted
+    + desired: what is wanted
     + actual: the box
     + raises: PreconditionError, ConflictError, PlacementError, FitError, DesiredStateError
     """
-    service = order.service
+    service = desired.service
     require_ground(actual, service)
-    leaving = frozenset(old.unit for old in order.replaces)
+    leaving = frozenset(old.unit for old in desired.replaces)
     have = actual.unit(service.unit)
     file = None if isinstance(have, Unknown) else have.file
     keep = () if file is None or isinstance(file, Unknown) else visible_gpus(file.text)
@@ -153,18 +149,18 @@ def plan_for(order: Order, actual: Actual) -> Plan:
     )
     fitting = fitted(
         service,
-        order.snapshot,
-        order.config,
-        order.quantisation,
+        desired.snapshot.listing,
+        desired.config,
+        desired.quantisation,
         actual.hardware,
         chosen.gpus,
         leaving=leaving | {service.unit},
-        accept=order.accept,
+        accept=desired.accept,
     )
     service = fitting.service
     text = unit_text(
         service,
-        folder=order.folder,
+        folder=desired.snapshot.folder,
         gpu_environment=chosen.environment,
         numa_nodes=chosen.numa_bind_nodes,
         conflicts=tuple(sorted(leaving)),
@@ -172,14 +168,14 @@ def plan_for(order: Order, actual: Actual) -> Plan:
     )
     # Computed for their refusals: the operations compute them again from the box as it is then.
     unit_differences(service.unit, text, have)
-    snapshot_differences(order.snapshot, actual.snapshot, order.folder)
-    require_loadable(order.snapshot, actual.snapshot)
-    freed = prunable(order.prune, order.snapshot, actual.neighbours)
-    require_room(order.snapshot, actual, order.folder, freed)
+    snapshot_differences(desired.snapshot, actual.snapshot)
+    require_loadable(desired.snapshot, actual.snapshot)
+    freed = prunable(desired.prune, desired.snapshot, actual.neighbours)
+    require_room(desired.snapshot, actual, freed)
     require_port(service, actual, leaving)
     moved = bool(keep) and set(keep) != set(chosen.gpus)
     driver = None if isinstance(actual.hardware.driver, Unknown) else actual.hardware.driver
-    return Plan(order, service, chosen, driver, fitting, text, moved)
+    return Plan(desired, service, chosen, driver, fitting, text, moved)
 
 
 def require_ground(actual: Actual, service: Service) -> None:

@@ -8,10 +8,11 @@ from pathlib import Path
 
 from pyinfra import host, logger
 
-from deploys.preflight import Order, Plan, hub_token, order_for, plan_for
+from deploys.preflight import DesiredState, Plan, desired_state, hub_token, plan_for
 from facts.box import actual_state, changed
 from inventory.errors import BoxwrightError, FitError, PlacementError
 from inventory.service import Service
+from inventory.snapshot import short
 from operations.arguments import ArgumentsCheck
 from operations.engine import engine
 from operations.host import ground
@@ -53,7 +54,7 @@ def serve(service: Service, *, replaces: Sequence[Service] = (), rollback: bool 
     """
     reporting(host, service.name)
     try:
-        order = order_for(
+        desired = desired_state(
             service,
             tuple(replaces),
             override=data(host, "override"),
@@ -63,9 +64,9 @@ def serve(service: Service, *, replaces: Sequence[Service] = (), rollback: bool 
             prune=str(data(host, "prune", "")),
             sysfs=data(host, "sysfs", "/sys"),
         )
-        for note in order.notes:
+        for note in desired.notes:
             logger.warning(f"{host.print_prefix}{note}")
-        _steps(_plan(order), flag(host, "rollback", rollback))
+        _steps(_plan(desired), flag(host, "rollback", rollback))
     except (BoxwrightError, RefusedError) as error:
         report(host, error)
         # The other boxes of the inventory go on. By name: this module's host is a proxy, which is
@@ -73,27 +74,27 @@ def serve(service: Service, *, replaces: Sequence[Service] = (), rollback: bool 
         host.state.fail_hosts({host.state.inventory.get_host(host.name)})
 
 
-def _plan(order: Order) -> Plan:
+def _plan(desired: DesiredState) -> Plan:
     """The plan, from a second look where the first found GPUs taken.
 
     Memory of a process that has just ended is nobody's for some seconds: reason enough to refuse
     or to move a service only where it lasts.
     """
     try:
-        plan = plan_for(order, actual_state(host, order.query))
+        plan = plan_for(desired, actual_state(host, desired.query))
         if not plan.moved:
             return plan
     except (PlacementError, FitError):
         pass
     time.sleep(SECOND_LOOK_SECONDS)
     changed(host)
-    return plan_for(order, actual_state(host, order.query))
+    return plan_for(desired, actual_state(host, desired.query))
 
 
 def _steps(plan: Plan, rollback: bool) -> None:
-    """The operations in their order."""
-    order = plan.order
-    want, query = plan.service, order.query.model_copy(update={"hardware": False})
+    """The operations in their desired."""
+    desired = plan.desired
+    want, query = plan.service, desired.query.model_copy(update={"hardware": False})
     for sentence in (*plan.placement.why, *plan.fitting.notes):
         logger.info(f"{host.print_prefix}{sentence}")
     for warning in (*plan.placement.warnings, *plan.fitting.warnings):
@@ -104,48 +105,46 @@ def _steps(plan: Plan, rollback: bool) -> None:
 
     ground(name=f"{want.name}: packages, user, folders", service=want, query=query)
     tools(name="boxwright's programs", query=query, wheelhouse=want.engine.wheelhouse)
-    if order.prune:
+    if desired.prune:
         prune(
             name=f"{want.name}: superseded snapshots deleted",
-            service=want,
-            want=order.snapshot,
+            want=desired.snapshot,
             query=query,
-            names=order.prune,
+            names=desired.prune,
         )
     pushing = data(host, "push")
     if not pushing:
         fetching(
             name=f"{want.name}: fetch begun",
             service=want,
-            want=order.snapshot,
+            want=desired.snapshot,
             query=query,
             token=hub_token(),
-            pruned=order.prune,
+            pruned=desired.prune,
         )
     verification(
         name=f"{want.name}: schedule of hashing again",
         service=want,
-        want=order.snapshot,
+        want=desired.snapshot,
         query=query,
     )
     engine(name=f"{want.name}: engine {want.engine.version}", want=want.engine, query=query)
-    title = f"{want.name}: snapshot {order.snapshot.commit[:12]}"
+    title = f"{want.name}: snapshot {short(desired.snapshot.commit)}"
     if pushing:
-        pushed(name=title, service=want, want=order.snapshot, query=query, source=str(pushing))
+        pushed(name=title, service=want, want=desired.snapshot, query=query, source=str(pushing))
     else:
         snapshot(
             name=title,
             service=want,
-            want=order.snapshot,
+            want=desired.snapshot,
             query=query,
             token=hub_token(),
-            pruned=order.prune,
+            pruned=desired.prune,
         )
     if flag(host, "verify"):
         verified(
             name=f"{want.name}: every byte hashed again",
-            service=want,
-            want=order.snapshot,
+            want=desired.snapshot,
             query=query,
         )
     unit(
@@ -153,16 +152,16 @@ def _steps(plan: Plan, rollback: bool) -> None:
         unit_name=want.unit,
         text=plan.unit_text,
         query=query,
-        checks=(ArgumentsCheck(want, order.accept),),
+        checks=(ArgumentsCheck(want, desired.accept),),
     )
     # Until here whatever served before is still serving.
     switch(
         name=f"{want.name}: serving",
         service=want,
-        replaces=order.replaces,
+        replaces=desired.replaces,
         query=query,
         placement=plan.placement,
-        snapshot=order.snapshot,
+        snapshot=desired.snapshot.listing,
         driver=plan.driver,
         rollback=rollback,
         max_num_seqs=plan.fitting.most_sequences,
@@ -172,6 +171,6 @@ def _steps(plan: Plan, rollback: bool) -> None:
             name=f"{want.name}: throughput",
             service=want,
             query=query,
-            folder=order.folder,
-            accepted=RULE in order.accept,
+            folder=desired.snapshot.folder,
+            accepted=RULE in desired.accept,
         )

@@ -13,19 +13,19 @@ from inventory.errors import DesiredStateError
 from inventory.service import Service
 from inventory.snapshot import Snapshot, SnapshotFile
 
-TEXT = frozenset(
+_TEXT = frozenset(
     {"", ".json", ".jsonl", ".txt", ".md", ".jinja", ".jinja2", ".yaml", ".yml", ".toml", ".cfg"}
     | {".model", ".tiktoken", ".vocab", ".merges", ".bpe", ".spm", ".tokens", ".lst", ".csv"}
 )
 """Text, and the tokenizers' own tables, which hold no code. No ending: LICENSE and such."""
 
-PICKLED = frozenset(
+_PICKLED = frozenset(
     {".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle", ".joblib", ".npy", ".npz", ".h5", ".ot"}
     | {".msgpack"}
 )
 """Weights whose loaders can be made to run code."""
 
-CODE = frozenset({".py"})
+_CODE = frozenset({".py"})
 
 
 def wanted(file: SnapshotFile, service: Service) -> bool:
@@ -37,10 +37,10 @@ def wanted(file: SnapshotFile, service: Service) -> bool:
     ending = PurePosixPath(file.path).suffix.lower()
     model = service.model
     return (
-        ending in TEXT
+        ending in _TEXT
         or ending == ".safetensors"
-        or (ending in CODE and service.engine.trust_remote_code)
-        or (ending in PICKLED and model.pickled_weights)
+        or (ending in _CODE and service.engine.trust_remote_code)
+        or (ending in _PICKLED and model.pickled_weights)
         or any(fnmatchcase(file.path, glob) for glob in model.also)
     )
 
@@ -54,7 +54,7 @@ def selected(snapshot: Snapshot, service: Service) -> tuple[Snapshot, tuple[str,
     """
     files = tuple(file for file in snapshot.files if wanted(file, service))
     left_out = tuple(file.path for file in snapshot.files if not wanted(file, service))
-    pickled = [path for path in left_out if PurePosixPath(path).suffix.lower() in PICKLED]
+    pickled = [path for path in left_out if PurePosixPath(path).suffix.lower() in _PICKLED]
     if pickled and not any(PurePosixPath(file.path).suffix == ".safetensors" for file in files):
         raise DesiredStateError(
             wanted=f"weights of {snapshot.repo} in safetensors",

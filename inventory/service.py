@@ -58,10 +58,6 @@ class Model(Desired):
         """Folder of the repository: the snapshots of its commits are side by side in it."""
         return f"{self.under}/{self.repo}"
 
-    def folder(self, commit: str) -> str:
-        """The snapshot's own directory: one per commit, so that a new one never touches an old."""
-        return f"{self.home}/{commit}"
-
 
 class Placement(Desired):
     """On which GPUs the service runs."""

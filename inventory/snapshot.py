@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import json
-import re
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field, field_validator
 
+from inventory.common.fetch import COMMIT, DIGEST, ListedFile
+from inventory.common.paths import INCOMING, inside
 from inventory.desired import Desired, Repository, Revision, built
 from inventory.errors import DesiredStateError
 from inventory.service import Model
 
-Commit = Annotated[str, Field(pattern=r"^[0-9a-f]{40}$")]
+Commit = Annotated[str, Field(pattern=f"^{COMMIT}$")]
+
+
+def short(commit: str) -> str:
+    """A commit as people are shown it."""
+    return commit[:12]
 
 
 class SnapshotFile(Desired):
@@ -21,18 +28,19 @@ class SnapshotFile(Desired):
     path: str
     size: int = Field(ge=0)
     """Bytes."""
-    digest: Annotated[str, Field(pattern=r"^(sha256:[0-9a-f]{64}|git-sha1:[0-9a-f]{40})$")]
-    """``sha256:`` of the content where the Hub keeps the file in LFS, else ``git-sha1:`` of the
-    git blob."""
+    digest: Annotated[str, Field(pattern=f"^({DIGEST})$")]
 
     @field_validator("path")
     @classmethod
     def _stays_inside(cls, path: str) -> str:
-        parts = path.split("/")
-        unsafe = any(part in {"", ".", ".."} for part in parts) or parts[0] == ".boxwright"
-        if unsafe or re.search(r"[\x00-\x1f\x7f\\]", path):
+        if not inside(path):
             raise ValueError(f"{path!r} would leave the snapshot's folder")
         return path
+
+    @property
+    def listed(self) -> ListedFile:
+        """The file as the programs on the box have it."""
+        return ListedFile(self.path, self.size, self.digest)
 
 
 class Snapshot(Desired):
@@ -62,6 +70,53 @@ class Snapshot(Desired):
     def size(self) -> int:
         """Bytes of all files."""
         return sum(file.size for file in self.files)
+
+
+@dataclass(frozen=True)
+class LocalSnapshot:
+    """A snapshot on a box: what it is, and where.
+
+    + listing: the commit, as far as it is fetched
+    + home: folder of the repository, where the snapshots of its commits are side by side
+    """
+
+    listing: Snapshot
+    home: str
+
+    @classmethod
+    def of(cls, model: Model, listing: Snapshot) -> LocalSnapshot:
+        """The snapshot in the folder that the model says."""
+        return cls(listing, model.home)
+
+    @property
+    def repo(self) -> str:
+        """The repository."""
+        return self.listing.repo
+
+    @property
+    def commit(self) -> str:
+        """The commit, whole."""
+        return self.listing.commit
+
+    @property
+    def folder(self) -> str:
+        """Its own directory: one per commit, so that a new one never touches an old."""
+        return f"{self.home}/{self.commit}"
+
+    @property
+    def incoming(self) -> str:
+        """Where a controller sends its files."""
+        return f"{self.home}/{INCOMING}{self.commit}"
+
+    @property
+    def label(self) -> str:
+        """Repository and commit in one word."""
+        return f"{self.repo}@{short(self.commit)}"
+
+    @property
+    def words(self) -> str:
+        """Repository and commit within a sentence."""
+        return f"{self.repo} at {short(self.commit)}"
 
 
 def lock_name(model: Model) -> str:

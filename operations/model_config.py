@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import tempfile
 from collections.abc import Mapping
@@ -10,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from inventory.base import Unknown
+from inventory.common.files import write_whole
 from inventory.service import Model
 from inventory.snapshot import Snapshot, SnapshotFile, lock_name
-from operations.whole import write_whole
 
 CONFIG = "config.json"
 QUANTISATION = "hf_quant_config.json"
@@ -37,11 +36,11 @@ def model_config(
         return None
     path = locks / lock_name(model).replace(".json", f".{name}")
     content = path.read_bytes() if path.exists() else b""
-    if digest(content, file) != file.digest:
+    if not is_listed(content, file):
         fetched = _fetch(model, snapshot.commit, name, token)
         if isinstance(fetched, Unknown):
             return fetched
-        if digest(fetched, file) != file.digest:
+        if not is_listed(fetched, file):
             return Unknown(unknown=f"{name} from the Hub is not the listed one")
         content = fetched
         write_whole(path, content)
@@ -52,12 +51,11 @@ def model_config(
     return parsed if isinstance(parsed, dict) else Unknown(unknown=f"{name} is no JSON object")
 
 
-def digest(content: bytes, file: SnapshotFile) -> str:
-    """The digest of a content in the form that the listing has for the file."""
-    if file.digest.startswith("sha256:"):
-        return f"sha256:{hashlib.sha256(content).hexdigest()}"
-    blob = b"blob %d\0" % len(content) + content
-    return f"git-sha1:{hashlib.sha1(blob).hexdigest()}"  # noqa: S324 - git's own choice
+def is_listed(content: bytes, file: SnapshotFile) -> bool:
+    """Whether a content is that of the listed file."""
+    hasher = file.listed.hasher()
+    hasher.update(content)
+    return hasher.hexdigest() == file.listed.hex
 
 
 def _fetch(model: Model, commit: str, name: str, token: str | None) -> bytes | Unknown:

@@ -9,16 +9,16 @@ from pyinfra.api import operation
 
 from facts.box import actual_state
 from facts.query import Query
-from facts.reading.neighbours import Neighbour, Neighbours, commit_of
+from facts.reading.neighbours import Neighbour, Neighbours
+from inventory.common.paths import DELETING, USERS, commit_of
 from inventory.common.units import gibibytes
 from inventory.errors import ConflictError, DesiredStateError
-from inventory.service import Model, Service
-from inventory.snapshot import Snapshot
+from inventory.snapshot import LocalSnapshot, short
 from operations.difference import Difference
 from operations.room import held_by
 from operations.steps import Commands, Step, guarded, settled, show
 
-SHORTEST = 7
+_SHORTEST = 7
 """Hex digits that name a commit, as git has it."""
 
 
@@ -30,17 +30,19 @@ def named_commits(text: str) -> tuple[str, ...]:
     """
     names = tuple(part.strip() for part in text.split(",") if part.strip())
     for name in names:
-        if len(name) < SHORTEST or set(name) - set("0123456789abcdef"):
+        if len(name) < _SHORTEST or set(name) - set("0123456789abcdef"):
             raise DesiredStateError(
                 wanted=f"--data prune={text}",
-                found=f"{name!r} is no commit ({SHORTEST} hex digits at least)",
+                found=f"{name!r} is no commit ({_SHORTEST} hex digits at least)",
                 why="what is deleted is named, so that nothing else is; nothing was touched",
                 next_step="name commits: --data prune=0123456789ab,fedcba987654",
             )
     return names
 
 
-def doomed(names: tuple[str, ...], want: Snapshot, beside: Neighbours) -> tuple[Neighbour, ...]:
+def doomed(
+    names: tuple[str, ...], want: LocalSnapshot, beside: Neighbours
+) -> tuple[Neighbour, ...]:
     """The snapshots and unfinished fetches that the names mean.
 
     + names: beginnings of commits
@@ -64,23 +66,23 @@ def doomed(names: tuple[str, ...], want: Snapshot, beside: Neighbours) -> tuple[
                 "files mapped; nothing was deleted",
                 next_step="retire the service first (remove its unit file, or name it in replaces "
                 "and run), then run again. A box that is gone for good is forgotten by removing "
-                f"its file in {one.name}/.boxwright/users",
+                f"its file in {one.name}/{USERS}",
             )
     return found
 
 
-def prunable(names: tuple[str, ...], want: Snapshot, beside: Neighbours) -> int:
+def prunable(names: tuple[str, ...], want: LocalSnapshot, beside: Neighbours) -> int:
     """Bytes that deleting the named snapshots gives back."""
     return sum(one.frees for one in doomed(names, want, beside))
 
 
 def prune_differences(
-    names: tuple[str, ...], want: Snapshot, beside: Neighbours
+    names: tuple[str, ...], want: LocalSnapshot, beside: Neighbours
 ) -> tuple[Difference, ...]:
     """Each snapshot that is to go."""
     return tuple(
         Difference(
-            resource=f"snapshot {want.repo}@{commit_of(one.name)[:12]}",
+            resource=f"snapshot {want.repo}@{short(commit_of(one.name))}",
             attribute="state",
             want="absent",
             have=gibibytes(one.frees),
@@ -92,11 +94,10 @@ def prune_differences(
 
 @operation()
 @guarded
-def prune(service: Service, want: Snapshot, query: Query, names: tuple[str, ...]) -> Commands:
+def prune(want: LocalSnapshot, query: Query, names: tuple[str, ...]) -> Commands:
     """
     Delete superseded snapshots of a service's model.
 
-    + service: whose model it is
     + want: the snapshot that stays
     + query: what this run reads of the box; with neighbours
     + names: beginnings of the commits to delete
@@ -108,20 +109,20 @@ def prune(service: Service, want: Snapshot, query: Query, names: tuple[str, ...]
         host.noop(f"none of {', '.join(names)} is there")
         return
     yield Step(
-        prune_script(service.model, [one.name for one in doomed(names, want, beside)]),
+        prune_script(want.home, [one.name for one in doomed(names, want, beside)]),
         wanted=f"{len(differences)} superseded snapshots of {want.repo} deleted",
         why="their space is not free yet; what was deleted so far is gone, and no other file",
-        next_step=f"ls -la {service.model.home} on the box",
+        next_step=f"ls -la {want.home} on the box",
     )
     after = actual_state(host, query).neighbours
-    settled(prune_differences(names, want, after), f"ls -la {service.model.home} on the box")
+    settled(prune_differences(names, want, after), f"ls -la {want.home} on the box")
 
 
-def prune_script(model: Model, names: list[str]) -> str:
+def prune_script(home: str, names: list[str]) -> str:
     """The commands. A folder is renamed first: half a snapshot never looks like a whole one."""
     lines = ["set -e"]
     for name in names:
-        folder = shlex.quote(f"{model.home}/{name}")
-        grave = shlex.quote(f"{model.home}/.deleting-{commit_of(name)}")
+        folder = shlex.quote(f"{home}/{name}")
+        grave = shlex.quote(f"{home}/{DELETING}{commit_of(name)}")
         lines += [f"[ ! -e {folder} ] || mv -T -- {folder} {grave}", f"rm -rf -- {grave}"]
     return "\n".join(lines)

@@ -8,41 +8,34 @@ from __future__ import annotations
 
 import json
 import shlex
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from pyinfra import host
 from pyinfra.api import FileUploadCommand, operation
 
-from facts.box import actual_state
 from facts.query import Query
-from facts.reading.neighbours import INCOMING, Neighbours
+from facts.reading.neighbours import Neighbours
 from inventory.errors import DesiredStateError
 from inventory.service import Service
-from inventory.snapshot import Snapshot, SnapshotFile
-from operations.report import adds
+from inventory.snapshot import LocalSnapshot, SnapshotFile
 from operations.room import require_room
-from operations.snapshot import (
-    fetch_account,
-    fetch_order,
-    require_loadable,
-    snapshot_differences,
-)
-from operations.steps import Commands, Step, guarded, settled, show
+from operations.snapshot import fetch_request, require_arrived, unless_complete
+from operations.steps import Commands, Step, guarded
 from operations.tools import run_module
 
 
-def to_send(want: Snapshot, folder: Path, beside: Neighbours) -> tuple[SnapshotFile, ...]:
+def to_send(want: LocalSnapshot, folder: Path, beside: Neighbours) -> tuple[SnapshotFile, ...]:
     """The files that the box lacks.
 
-    + want: the listing
+    + want: the snapshot
     + folder: on this machine; holds the files by their paths
     + beside: what an interrupted run has sent already
     + raises: DesiredStateError where the folder is not the snapshot
     """
     missing = tuple(
         file
-        for file in want.files
+        for file in want.listing.files
         if file.digest not in beside.proven
         and beside.staged.get(f"{want.commit}/{file.path}", (-1, 0))[0] != file.size
     )
@@ -51,7 +44,7 @@ def to_send(want: Snapshot, folder: Path, beside: Neighbours) -> tuple[SnapshotF
         size = path.stat().st_size if path.is_file() else None
         if size != file.size:
             raise DesiredStateError(
-                wanted=f"the files of {want.repo} at {want.commit[:12]} in {folder}",
+                wanted=f"the files of {want.words} in {folder}",
                 found=f"{file.path} with {size} bytes where {file.size} are listed"
                 if size is not None
                 else f"no {file.path}",
@@ -64,30 +57,25 @@ def to_send(want: Snapshot, folder: Path, beside: Neighbours) -> tuple[SnapshotF
 
 @operation()
 @guarded
-def pushed(service: Service, want: Snapshot, query: Query, source: str) -> Commands:
+def pushed(service: Service, want: LocalSnapshot, query: Query, source: str) -> Commands:
     """
     Bring a snapshot from a folder of this machine to the box.
 
     + service: whose model it is
-    + want: the listing of the commit, as far as it is fetched
+    + want: the snapshot
     + query: what this run reads of the box
     + source: folder on this machine
     """
-    folder = service.model.folder(want.commit)
-    actual = actual_state(host, query)
-    differences = snapshot_differences(want, actual.snapshot, folder)
-    show(host, differences)
-    if not differences:
-        require_loadable(want, actual.snapshot)
-        host.noop(f"snapshot {want.repo}@{want.commit[:12]} is complete")
+    actual = unless_complete(want, query)
+    if actual is None:
         return
-    require_room(want, actual, folder)
-    incoming = f"{service.model.home}/{INCOMING}{want.commit}"
+    require_room(want, actual)
+    incoming = want.incoming
     files = to_send(want, Path(source), actual.neighbours)
     parents = sorted({incoming, *(str(Path(incoming, file.path).parent) for file in files)})
     step = partial(
         Step,
-        wanted=f"the snapshot of {want.repo} at {want.commit[:12]} from {source}",
+        wanted=f"the snapshot of {want.words} from {source}",
         why="what was sent so far is kept; the old service still serves",
         next_step="correct what the last line says and run again: only the rest is sent",
     )
@@ -96,16 +84,12 @@ def pushed(service: Service, want: Snapshot, query: Query, source: str) -> Comma
     yield step(f'install -d -m 755 -o "${{SUDO_USER:-$(id -un)}}" {folders}')
     for file in files:
         yield FileUploadCommand(str(Path(source, file.path)), f"{incoming}/{file.path}")
-    order = fetch_order(service, want, None)
-    order["job"] = {**order["job"], "source": incoming, "take": True}
+    request = replace(fetch_request(service, want, None), source=Path(incoming), take=True)
     owner = shlex.quote(f"{service.user}:")
     quoted = shlex.quote(incoming)
     yield step(
         f"chown -R {owner} {quoted} && {run_module('weights.start')} && rm -rf -- {quoted}",
-        stdin=json.dumps(order),
+        stdin=json.dumps(request.to_json()),
         stream=True,
     )
-    after = actual_state(host, query).snapshot
-    settled(snapshot_differences(want, after, folder), f"ls -l {shlex.quote(folder)} on the box")
-    adds(host, "fetch", fetch_account(want, after))
-    require_loadable(want, after)
+    require_arrived(want, query)

@@ -18,10 +18,10 @@ from pyinfra import context
 from pyinfra.api import Host, State
 from pyinfra.api.state import BaseStateCallback, StateStage
 
+from inventory.common.files import write_whole
 from inventory.errors import BoxwrightError
 from operations.difference import Difference
 from operations.report_model import PARTS, BoxReport, Done, as_json, outcome_of, plain
-from operations.whole import write_whole
 
 
 def reporting(host: Host, service: str) -> None:

@@ -9,12 +9,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from inventory.common.files import write_whole
 from inventory.errors import HubError
 from inventory.service import Model
-from inventory.snapshot import Snapshot, SnapshotFile, lock_name, lock_text, read_lock
-from operations.whole import write_whole
+from inventory.snapshot import Snapshot, SnapshotFile, lock_name, lock_text, read_lock, short
 
-ANSWER_SECONDS = 20.0
+REQUEST_SECONDS = 20.0
 """Without a byte, before one request for the listing is given up. The client tries again."""
 
 LISTING_SECONDS = 60.0
@@ -44,7 +44,7 @@ def locked_snapshot(
     if snapshot == before:
         return snapshot, ""
     write_whole(path, lock_text(snapshot))
-    was = f"was {before.commit[:12]}" if before else "new"
+    was = f"was {short(before.commit)}" if before else "new"
     return snapshot, f"{path}: {model.revision} is {snapshot.commit} ({was}); commit this file"
 
 
@@ -116,7 +116,7 @@ def _impatient() -> Iterator[None]:
         if time.monotonic() - began > LISTING_SECONDS:
             raise TimeoutError(f"no whole listing within {LISTING_SECONDS:.0f} s")
         request.extensions["timeout"] = dict.fromkeys(
-            ("connect", "read", "write", "pool"), ANSWER_SECONDS
+            ("connect", "read", "write", "pool"), REQUEST_SECONDS
         )
 
     session = get_session()

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from facts.actual import Actual
-from facts.reading.neighbours import INCOMING, UNFINISHED, Neighbour, Neighbours, commit_of
+from facts.reading.neighbours import Neighbour, Neighbours
 from facts.reading.snapshots import SnapshotState
 from inventory.base import Unknown
-from inventory.common.units import gibibytes
+from inventory.common.paths import FETCHING, INCOMING, PARTS, commit_of
+from inventory.common.units import GIB, gibibytes
 from inventory.errors import PreconditionError
-from inventory.snapshot import Snapshot, SnapshotFile
+from inventory.snapshot import LocalSnapshot, Snapshot, SnapshotFile, short
 
-MARGIN = 1 << 30
+_MARGIN = GIB
 """Bytes that stay free: a file system that is full to the last block fails other writers too."""
 
 
@@ -39,28 +40,27 @@ def _needed(file: SnapshotFile, want: Snapshot, beside: Neighbours) -> int:
     if staged is not None and staged[0] == file.size:
         return 0
     # A file on its way may have all its blocks already: they were reserved before it began.
-    part = f"{want.commit}/.boxwright/parts/{digest}-"
+    part = f"{want.commit}/{PARTS}/{digest}-"
     held = [blocks for path, (_, blocks) in beside.staged.items() if path.startswith(part)]
     return max(0, file.size - max(held, default=0))
 
 
-def require_room(want: Snapshot, actual: Actual, folder: str, freed: int = 0) -> None:
+def require_room(want: LocalSnapshot, actual: Actual, freed: int = 0) -> None:
     """Refuse a fetch that the file system cannot hold.
 
     Quotas are not counted here: the fetcher reserves every block before the first byte, and the
     file system refuses what a quota forbids.
 
-    + want: the listing
+    + want: the snapshot: the nearest existing parent of its folder says which file system counts
     + actual: the box
-    + folder: where the snapshot goes: its nearest existing parent says which file system that is
     + freed: bytes that the same run gives back before it fetches
     + raises: PreconditionError with the bytes that are missing, and what could be deleted
     """
-    need = missing_bytes(want, actual.snapshot, actual.neighbours)
-    disk = actual.disk(folder)
+    need = missing_bytes(want.listing, actual.snapshot, actual.neighbours)
+    disk = actual.disk(want.folder)
     if need == 0 or isinstance(disk, Unknown):
         return
-    what = f"{gibibytes(need)} for {want.repo}@{want.commit[:12]} in {folder}"
+    what = f"{gibibytes(need)} for {want.label} in {want.folder}"
     if not disk.writable:
         raise PreconditionError(
             wanted=f"to write {what}",
@@ -68,7 +68,7 @@ def require_room(want: Snapshot, actual: Actual, folder: str, freed: int = 0) ->
             why="the file system is mounted read-only, or the server maps root to nobody",
             next_step=f"mount {disk.mounted_on} read-write, or set model.under to another folder",
         )
-    short = need + MARGIN - freed - (0 if isinstance(disk.available, Unknown) else disk.available)
+    short = need + _MARGIN - freed - (0 if isinstance(disk.available, Unknown) else disk.available)
     if not isinstance(disk.available, Unknown) and short > 0:
         raise PreconditionError(
             wanted=what,
@@ -86,17 +86,17 @@ def freeing(beside: Iterable[Neighbour], commit: str) -> str:
     + beside: other snapshots of the repository
     + commit: the wanted one: its own unfinished fetch is no candidate
     """
-    own = (f"{UNFINISHED}{commit}", f"{INCOMING}{commit}")
+    own = (f"{FETCHING}{commit}", f"{INCOMING}{commit}")
     others = [one for one in beside if one.name not in own]
     free = [one for one in others if not held_by(one)]
     busy = [one for one in others if held_by(one)]
     words = ""
     if free:
         names = ", ".join(f"{one.name} ({gibibytes(one.frees)})" for one in free)
-        short = ",".join(commit_of(one.name)[:12] for one in free)
-        words += f"run again with --data prune={short} to delete {names}, which nothing uses; or "
+        commits = ",".join(short(commit_of(one.name)) for one in free)
+        words += f"run again with --data prune={commits} to delete {names}, which nothing uses; or "
     if busy:
-        words += f"retire {', '.join(f'{one.name[:12]} ({held_by(one)})' for one in busy)}; or "
+        words += f"retire {', '.join(f'{short(one.name)} ({held_by(one)})' for one in busy)}; or "
     return words
 
 

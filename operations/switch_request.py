@@ -11,7 +11,7 @@ from inventory.common.switch import OldService, SwitchRequest, Target
 from inventory.parallel import tensor_parallel_size
 from inventory.placement import Chosen
 from inventory.service import Service
-from inventory.snapshot import Snapshot
+from inventory.snapshot import LocalSnapshot
 from operations.unit_text import command_words, variables
 
 RELEASE_SECONDS = 60
@@ -23,7 +23,7 @@ def switch_request(
     replaces: Iterable[Service],
     *,
     placement: Chosen,
-    snapshot: Snapshot,
+    snapshot: LocalSnapshot,
     driver: str | None,
     rollback: bool,
 ) -> SwitchRequest:
@@ -32,7 +32,7 @@ def switch_request(
     + service: what should serve, complete
     + replaces: the old services
     + placement: its GPUs
-    + snapshot: the listing of the commit
+    + snapshot: what it loads
     + driver: version of the GPUs' driver
     + rollback: whether the old services come back after a failure
     """
@@ -52,24 +52,24 @@ def switch_request(
         start_seconds=service.start_limits.patience,
         tools=engine.tool_call_parser is not None,
         reasoning=engine.reasoning_parser is not None,
-        warm=Path(service.model.folder(snapshot.commit)),
+        warm=Path(snapshot.folder),
         rollback=rollback,
         about=declared(service, placement, snapshot, driver),
     )
 
 
 def declared(
-    service: Service, placement: Chosen, snapshot: Snapshot, driver: str | None
+    service: Service, placement: Chosen, snapshot: LocalSnapshot, driver: str | None
 ) -> Declared:
     """What the record keeps of the desired state."""
-    engine, folder = service.engine, service.model.folder(snapshot.commit)
+    engine, folder = service.engine, snapshot.folder
     return Declared(
         service=service.name,
         model=service.served_model_name,
         repo=snapshot.repo,
         commit=snapshot.commit,
         weights_bytes=sum(
-            file.size for file in snapshot.files if file.path.endswith(".safetensors")
+            file.size for file in snapshot.listing.files if file.path.endswith(".safetensors")
         ),
         engine=RecordedEngine(engine.package, engine.version),
         argv=tuple(command_words(service, folder, placement.numa_bind_nodes)),

@@ -16,7 +16,7 @@ from facts.box import actual_state
 from facts.query import Query, verify_units
 from inventory.base import Unknown
 from inventory.service import Service
-from inventory.snapshot import Snapshot
+from inventory.snapshot import LocalSnapshot
 from operations.difference import Difference, differing
 from operations.steps import Commands, Step, guarded, settled, show
 from operations.tools import run_module
@@ -84,7 +84,7 @@ def verification_differences(
 
 @operation()
 @guarded
-def verification(service: Service, want: Snapshot, query: Query) -> Commands:
+def verification(service: Service, want: LocalSnapshot, query: Query) -> Commands:
     """
     Have a snapshot hashed on a schedule, or have no such schedule.
 
@@ -92,21 +92,20 @@ def verification(service: Service, want: Snapshot, query: Query) -> Commands:
     + want: its snapshot
     + query: what this run reads of the box
     """
-    folder = service.model.folder(want.commit)
-    differences = verification_differences(service, folder, actual_state(host, query))
+    differences = verification_differences(service, want.folder, actual_state(host, query))
     show(host, differences)
     if not differences:
         host.noop(f"the schedule of hashing {want.repo} again is as desired")
         return
     yield Step(
-        verification_script(service, folder),
+        verification_script(service, want.folder),
         wanted=f"{want.repo} hashed again {service.model.verify or 'only when asked'}",
         why="bytes that go bad on the disk would be noticed by what the model says; the service "
         "itself is not touched",
         next_step="model.verify is what systemd-analyze calendar accepts, such as 'Sun 03:00'",
     )
     settled(
-        verification_differences(service, folder, actual_state(host, query)),
+        verification_differences(service, want.folder, actual_state(host, query)),
         f"systemctl status {verify_units(service)[1]} on the box",
     )
 
@@ -138,22 +137,20 @@ def verification_script(service: Service, folder: str) -> str:
 
 @operation(is_idempotent=False)
 @guarded
-def verified(service: Service, want: Snapshot, query: Query) -> Commands:
+def verified(want: LocalSnapshot, query: Query) -> Commands:
     """
     Hash every byte of a snapshot now.
 
-    + service: whose model it is
-    + want: its snapshot
+    + want: the snapshot
     + query: what this run reads of the box
     """
-    folder = service.model.folder(want.commit)
     if actual_state(host, query).snapshot.exists is not True:
-        host.noop(f"{folder} is not there yet: it is hashed while it is fetched")
+        host.noop(f"{want.folder} is not there yet: it is hashed while it is fetched")
         return
     yield Step(
-        f"exec {run_module('weights.verify', '--folder', folder)}",
+        f"exec {run_module('weights.verify', '--folder', want.folder)}",
         stream=True,
-        wanted=f"every byte of {want.repo}@{want.commit[:12]} as the Hub lists it",
+        wanted=f"every byte of {want.label} as the Hub lists it",
         why="a model of wrong bytes answers, and answers wrongly",
         next_step="run again without verify: the files that are named are fetched again",
     )

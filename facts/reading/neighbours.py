@@ -2,30 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 
 from pydantic import Field
 
-from facts.reading.snapshots import read_manifest
 from facts.sections import MISSING, Section
-from inventory.base import Frozen, Unknown
+from inventory.base import Frozen
+from inventory.common.manifest import read_manifest
+from inventory.common.paths import FETCHING, INCOMING, commit_of
+from inventory.common.wire import WireError
 
-BLOCK = 512
+_BLOCK = 512
 """Bytes of find's %b, whatever the file system's own blocks are."""
-
-UNFINISHED = ".fetching-"
-INCOMING = ".incoming-"
-"""Beginnings of the folders in which files gather: downloaded, or sent by a controller."""
-
-
-def commit_of(name: str) -> str:
-    """The commit that a folder beside the snapshot belongs to.
-
-    >>> commit_of(".fetching-abc"), commit_of("abc")
-    ('abc', 'abc')
-    """
-    return name.removeprefix(UNFINISHED).removeprefix(INCOMING)
 
 
 class Neighbour(Frozen):
@@ -76,9 +66,9 @@ def read_neighbours(found: Mapping[str, Section]) -> Neighbours:
         if match is None:
             continue
         links, blocks, size, name, inner = match.groups()
-        on_disk = int(blocks) * BLOCK
+        on_disk = int(blocks) * _BLOCK
         frees[name] = frees.get(name, 0) + (on_disk if links == "1" else 0)
-        if name.startswith((UNFINISHED, INCOMING)):
+        if name.startswith((FETCHING, INCOMING)):
             staged[f"{commit_of(name)}/{inner}"] = (int(size), on_disk)
     # This box's own mark says nothing that its units and processes do not say better.
     own = (found.get("users", MISSING).lines or ("",))[0]
@@ -108,9 +98,8 @@ def read_neighbours(found: Mapping[str, Section]) -> Neighbours:
 def _proven(section: Section) -> frozenset[str]:
     digests: set[str] = set()
     for line in section.lines:
-        manifest = read_manifest(line)
-        if not isinstance(manifest, Unknown):
-            digests.update(file.digest for file in manifest.files.values())
+        with contextlib.suppress(WireError):
+            digests.update(file.digest for file in read_manifest(line).files)
     return frozenset(digests)
 
 

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from facts.actual import read_actual
 from facts.query import Query, script
-from inventory.snapshot import Snapshot, SnapshotFile
+from inventory.snapshot import LocalSnapshot, Snapshot, SnapshotFile
 from operations.snapshot import snapshot_differences
 
 COMMIT = "a" * 40
 
 
-def write_snapshot(folder: Path, count: int) -> Snapshot:
+def write_snapshot(folder: Path, count: int) -> LocalSnapshot:
     """A snapshot of many empty shards, with its manifest."""
     folder.mkdir()
     digest = f"sha256:{'0' * 64}"
@@ -46,7 +46,8 @@ def write_snapshot(folder: Path, count: int) -> Snapshot:
     (users / Path("/proc/sys/kernel/hostname").read_text().strip()).touch()
     manifest = {"repo": "o/n", "commit": COMMIT, "problem": "", "files": entries}
     (folder / ".boxwright" / "manifest.json").write_text(json.dumps(manifest) + "\n")
-    return Snapshot(repo="o/n", revision="main", commit=COMMIT, files=tuple(files))
+    listing = Snapshot(repo="o/n", revision="main", commit=COMMIT, files=tuple(files))
+    return LocalSnapshot(listing, str(folder.parent))
 
 
 def look(text: str) -> tuple[float, float, str]:
@@ -77,7 +78,7 @@ def main() -> None:
             times.append(wall)
             cpu += used
         started = time.perf_counter()
-        left = snapshot_differences(want, read_actual(output, "cafe").snapshot, str(folder))
+        left = snapshot_differences(want, read_actual(output, "cafe").snapshot)
         reading = time.perf_counter() - started
     if left:
         raise RuntimeError(f"there should be nothing to do: {left}")

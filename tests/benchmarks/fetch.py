@@ -9,6 +9,7 @@ hashes every byte. CPU seconds and peak memory are the kernel's account of each 
 from __future__ import annotations
 
 import argparse
+import getpass
 import hashlib
 import json
 import multiprocessing
@@ -23,6 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from inventory.common.fetch import FetchRequest
 from inventory.service import Model
 from inventory.snapshot import Snapshot
 from operations.resolve import list_snapshot
@@ -78,15 +80,16 @@ def hf_download(hub: RemoteHub, snapshot: Snapshot, folder: Path) -> Measured:
 
 def boxwright(hub: RemoteHub, snapshot: Snapshot, folder: Path) -> Measured:
     """The fetcher, as its unit runs it."""
-    job = {
-        "endpoint": hub.url,
-        "repo": REPO,
-        "commit": snapshot.commit,
-        "folder": str(folder / "boxwright" / snapshot.commit),
-        "files": [file.to_json() for file in snapshot.files],
-    }
+    request = FetchRequest(
+        user=getpass.getuser(),
+        repo=REPO,
+        commit=snapshot.commit,
+        folder=folder / "boxwright" / snapshot.commit,
+        files=tuple(file.listed for file in snapshot.files),
+        endpoint=hub.url,
+    )
     command = [sys.executable, "-m", "operations.remote.weights.fetch"]
-    return measure(command, {**os.environ, **_settings(hub, folder)}, json.dumps(job))
+    return measure(command, {**os.environ, **_settings(hub, folder)}, json.dumps(request.to_json()))
 
 
 def _settings(hub: RemoteHub, folder: Path) -> dict[str, str]:

@@ -22,6 +22,7 @@ IDS_AND_TIMES = {
     "seconds",
     "downloaded",
     "reused",
+    "verified_at",
     "started",
     "invocation",
     "ready_invocation",
@@ -45,7 +46,7 @@ def probed(box: Box, lab: Lab) -> dict[str, Any]:
     commit = json.loads(lock.read_text())["commit"] if lock.exists() else "0" * 40
     query = query_for(
         service,
-        folder=service.model.folder(commit),
+        folder=f"{service.model.home}/{commit}",
         tools=tools_folder(),
         replaces=(KIMI_K25, MINIMAX_M25_THROUGHPUT),
         sysfs=data.get("sysfs", "/sys"),

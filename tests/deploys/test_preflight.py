@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from deploys.preflight import Order, plan_for
+from deploys.preflight import DesiredState, plan_for
 from facts.actual import Actual
 from facts.query import Query
 from inventory.catalogue import KIMI_K25, MINIMAX_M25
 from inventory.errors import ConflictError, FitError, PlacementError, PreconditionError
 from inventory.hardware import GpuProcess, Hardware
 from inventory.service import Service
-from inventory.snapshot import Snapshot, SnapshotFile
+from inventory.snapshot import LocalSnapshot, Snapshot, SnapshotFile
 from tests.inventory.boxes import GIB, RTX, gpu, node, uuid
 from tests.inventory.boxes import box as hardware
 from tests.operations.boxes import absent, box, unit
@@ -56,15 +56,15 @@ SHARDS = tuple(
 SNAPSHOT = Snapshot(repo="MiniMaxAI/MiniMax-M2.5", revision="main", commit=COMMIT, files=SHARDS)
 
 
-def order(service: Service = MINIMAX_M25, **fields: Any) -> Order:
+def wanted(service: Service = MINIMAX_M25, **fields: Any) -> DesiredState:
     told: dict[str, Any] = {
         "service": service,
         "replaces": (KIMI_K25,),
-        "snapshot": SNAPSHOT,
+        "snapshot": LocalSnapshot.of(service.model, SNAPSHOT),
         "query": Query(),
         "config": CONFIG,
     }
-    return Order(**{**told, **fields})
+    return DesiredState(**{**told, **fields})
 
 
 def eight(*processes: GpuProcess, used: int = 0) -> Hardware:
@@ -103,7 +103,7 @@ def kimi(n: int) -> GpuProcess:
 
 
 def test_the_story_is_planned_on_four_gpus_of_one_node() -> None:
-    plan = plan_for(order(), actual(eight(*map(kimi, range(8)), used=80 * GIB)))
+    plan = plan_for(wanted(), actual(eight(*map(kimi, range(8)), used=80 * GIB)))
     assert len(plan.placement.gpus) == 4
     assert len(set(plan.placement.numa_nodes)) == 1
     assert f"CUDA_VISIBLE_DEVICES={','.join(plan.placement.gpus)}" in plan.unit_text
@@ -115,7 +115,7 @@ def test_the_story_is_planned_on_four_gpus_of_one_node() -> None:
 def test_kimi_in_the_way_is_named_where_it_is_not_replaced() -> None:
     busy = eight(*map(kimi, range(8)), used=80 * GIB)
     with pytest.raises(PlacementError, match=r"vllm-kimi-k25\.service"):
-        plan_for(order(replaces=()), actual(busy))
+        plan_for(wanted(replaces=()), actual(busy))
 
 
 def engine(**settings: Any) -> Service:
@@ -143,7 +143,7 @@ def test_arithmetic_certainties_refuse_before_anything_is_touched(
     service: Service, words: str
 ) -> None:
     with pytest.raises(FitError) as caught:
-        plan_for(order(service), actual())
+        plan_for(wanted(service), actual())
     assert words in caught.value.found
     assert "--data accept=" in caught.value.next_step
     assert len(caught.value.message.splitlines()) == 4
@@ -151,7 +151,7 @@ def test_arithmetic_certainties_refuse_before_anything_is_touched(
 
 def test_a_certainty_that_the_operator_accepts_is_said_and_recorded() -> None:
     service = engine(max_model_len=999_999)
-    plan = plan_for(order(service, accept=frozenset({"context", "kv-context"})), actual())
+    plan = plan_for(wanted(service, accept=frozenset({"context", "kv-context"})), actual())
     assert any(
         text.startswith("accepted by the operator: [context]") for text in plan.fitting.warnings
     )
@@ -160,8 +160,8 @@ def test_a_certainty_that_the_operator_accepts_is_said_and_recorded() -> None:
 
 def test_what_is_left_open_is_derived_the_same_way_on_a_busy_box() -> None:
     service = engine(max_num_seqs=None).model_copy(update={"load_seconds": None})
-    idle = plan_for(order(service), actual())
-    busy = plan_for(order(service), actual(eight(*map(kimi, range(8)), used=80 * GIB)))
+    idle = plan_for(wanted(service), actual())
+    busy = plan_for(wanted(service), actual(eight(*map(kimi, range(8)), used=80 * GIB)))
     assert idle.unit_text == busy.unit_text
     assert idle.service.engine.max_num_seqs == 256
     assert any("max_num_seqs 256" in note for note in idle.fitting.notes)
@@ -169,24 +169,24 @@ def test_what_is_left_open_is_derived_the_same_way_on_a_busy_box() -> None:
 
 
 def test_eight_gpus_without_another_word_split_experts_whole() -> None:
-    plan = plan_for(order(on(8)), actual())
+    plan = plan_for(wanted(on(8)), actual())
     assert "--enable-expert-parallel" in plan.unit_text
     assert any("whole experts on each rank" in note for note in plan.fitting.notes)
 
 
 def test_a_model_whose_config_could_not_be_had_is_served_with_a_warning() -> None:
-    plan = plan_for(order(config=None), actual())
+    plan = plan_for(wanted(config=None), actual())
     assert plan.fitting.warnings == ("the fit was not computed: there is no config.json",)
 
 
 def test_a_placement_in_force_is_kept() -> None:
-    first = plan_for(order(), actual())
+    first = plan_for(wanted(), actual())
     head = "regular file|644|root|root|1.0\n" + "0" * 64 + "  -\n"
     upper = first.unit_text.replace(
         ",".join(first.placement.gpus), ",".join(uuid(n) for n in (4, 5, 6, 7))
     )
     sections = {f"unit-file__{MINIMAX_M25.unit}": head + upper, "units": unit(MINIMAX_M25.unit)}
-    again = plan_for(order(), actual(None, **sections))
+    again = plan_for(wanted(), actual(None, **sections))
     assert again.placement.gpus == tuple(uuid(n) for n in (4, 5, 6, 7))
     assert not again.moved
 
@@ -221,10 +221,10 @@ def test_a_box_that_cannot_take_it_is_refused(
     sections: dict[str, Any], error: type[Exception], words: str
 ) -> None:
     with pytest.raises(error, match=words):
-        plan_for(order(), actual(None, **sections))
+        plan_for(wanted(), actual(None, **sections))
 
 
 def test_a_read_that_was_cut_off_is_no_reading() -> None:
     cut = actual().model_copy(update={"complete": False})
     with pytest.raises(PreconditionError, match="cut off"):
-        plan_for(order(), cut)
+        plan_for(wanted(), cut)

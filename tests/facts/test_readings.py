@@ -9,9 +9,10 @@ from facts.reading.disks import read_disks, read_folders
 from facts.reading.engines import normalised, read_engine
 from facts.reading.host import read_host
 from facts.reading.listeners import read_answer, read_listeners
-from facts.reading.snapshots import Manifest, read_snapshot
+from facts.reading.snapshots import read_snapshot
 from facts.sections import Section, sections
 from inventory.base import Unknown
+from inventory.common.manifest import Manifest
 
 
 def one(name: str, text: str, rc: int = 0) -> dict[str, Section]:
@@ -55,7 +56,13 @@ class TestSnapshot:
             "commit": "a" * 40,
             "problem": "",
             "files": [
-                {"path": "config.json", "size": 10, "modified_ns": 5, "inode": 7, "digest": "x"}
+                {
+                    "path": "config.json",
+                    "size": 10,
+                    "modified_ns": 5,
+                    "inode": 7,
+                    "digest": "git-sha1:" + "0" * 40,
+                }
             ],
         }
     )
@@ -75,7 +82,7 @@ class TestSnapshot:
         assert state.files[0].modified_ns == 1_796_034_498_123_456_789, "to the nanosecond"
         assert state.files[2].modified_ns == 1_500_000_000
         assert isinstance(state.manifest, Manifest)
-        proven = state.manifest.files["config.json"]
+        proven = state.manifest.by_path["config.json"]
         assert (proven.size, proven.modified_ns, proven.inode) == (10, 5, 7)
 
     @pytest.mark.parametrize("text", ["{", "[]", "null", '{"repo": 1}', '{"files": 3}', "[" * 9999])

@@ -8,7 +8,14 @@ from hypothesis import strategies as st
 
 from inventory.errors import DesiredStateError
 from inventory.service import Model
-from inventory.snapshot import Snapshot, SnapshotFile, lock_name, lock_text, read_lock
+from inventory.snapshot import (
+    LocalSnapshot,
+    Snapshot,
+    SnapshotFile,
+    lock_name,
+    lock_text,
+    read_lock,
+)
 
 MODEL = Model(repo="org/name")
 
@@ -84,3 +91,11 @@ def test_lock_names_differ_where_models_do() -> None:
     }
     assert len(names) == 3
     assert all("/" not in name for name in names)
+
+
+def test_a_snapshot_on_a_box_says_where_it_is_and_what_it_is_called() -> None:
+    local = LocalSnapshot.of(Model(repo="org/name", under="/srv"), snapshot("a"))
+    assert local.folder == f"/srv/org/name/{'a' * 40}"
+    assert local.incoming == f"/srv/org/name/.incoming-{'a' * 40}"
+    assert local.label == f"org/name@{'a' * 12}"
+    assert local.words == f"org/name at {'a' * 12}"

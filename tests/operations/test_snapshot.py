@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from facts.actual import Actual
 from facts.reading.neighbours import Neighbours
 from inventory.errors import ConflictError, DesiredStateError, PreconditionError
-from inventory.snapshot import Snapshot, SnapshotFile
+from inventory.service import Model
+from inventory.snapshot import LocalSnapshot, Snapshot, SnapshotFile
 from operations.difference import Difference
 from operations.prune import doomed, named_commits, prunable, prune_differences
 from operations.room import missing_bytes, require_room
@@ -19,7 +20,7 @@ from tests.operations.boxes import box
 SHARD = "model-00000-of-00003.safetensors"
 SIZE = 1 << 31
 GIT, SHA = "git-sha1:" + "0" * 40, "sha256:" + "1" * 64
-WANT = Snapshot(
+LISTING = Snapshot(
     repo="o/n",
     revision="main",
     commit="a" * 40,
@@ -28,13 +29,14 @@ WANT = Snapshot(
         SnapshotFile(path=SHARD, size=SIZE, digest=SHA),
     ),
 )
+WANT = LocalSnapshot.of(Model(repo="o/n"), LISTING)
 FOLDER = "/shared/models/o/n/" + "a" * 40
 OLD, OLDER = "b" * 40, "c" * 40
 
 
 def manifest(commit: str = "a" * 40, repo: str = "o/n", problem: str = "", inode: int = 7) -> str:
     files = [
-        {**file.to_json(), "modified_ns": 5_000_000_000, "inode": inode} for file in WANT.files
+        {**file.to_json(), "modified_ns": 5_000_000_000, "inode": inode} for file in LISTING.files
     ]
     return json.dumps({"repo": repo, "commit": commit, "problem": problem, "files": files})
 
@@ -44,7 +46,7 @@ def files(modified: str = "5.0000000000", size: int = SIZE, inode: int = 7) -> s
 
 
 def differences(actual: Actual) -> tuple[Difference, ...]:
-    return snapshot_differences(WANT, actual.snapshot, FOLDER)
+    return snapshot_differences(WANT, actual.snapshot)
 
 
 class TestDifferences:
@@ -124,9 +126,9 @@ class TestRoom:
         return box(**sections, disks=f"{FOLDER}|/shared|{kind}|{free} 1 1 xfs /shared")
 
     def test_room_is_what_is_missing_and_not_what_is_there(self) -> None:
-        assert missing_bytes(WANT, box(files=("", 3)).snapshot) == WANT.size
-        assert missing_bytes(WANT, box(files=files()).snapshot) == 0
-        assert missing_bytes(WANT, box(files=files(size=5)).snapshot) == SIZE
+        assert missing_bytes(LISTING, box(files=("", 3)).snapshot) == LISTING.size
+        assert missing_bytes(LISTING, box(files=files()).snapshot) == 0
+        assert missing_bytes(LISTING, box(files=files(size=5)).snapshot) == SIZE
 
     @pytest.mark.parametrize(
         ("sections", "missing"),
@@ -158,22 +160,22 @@ class TestRoom:
         self, sections: dict[str, str], missing: int
     ) -> None:
         actual = self.room(0, **sections)
-        assert missing_bytes(WANT, actual.snapshot, actual.neighbours) == missing
+        assert missing_bytes(LISTING, actual.snapshot, actual.neighbours) == missing
 
     @pytest.mark.parametrize("free", [0, (2 << 30) + 10, (3 << 30) + 9])
     def test_too_little_room_is_refused_in_bytes(self, free: int) -> None:
         with pytest.raises(PreconditionError) as caught:
-            require_room(WANT, self.room(free), FOLDER)
+            require_room(WANT, self.room(free))
         assert "/shared (xfs)" in caught.value.found
         assert "2.0 GiB" in caught.value.wanted
 
     def test_enough_room(self) -> None:
-        require_room(WANT, self.room((3 << 30) + 10), FOLDER)
-        require_room(WANT, self.room(10), FOLDER, freed=3 << 30)
+        require_room(WANT, self.room((3 << 30) + 10))
+        require_room(WANT, self.room(10), freed=3 << 30)
 
     def test_a_read_only_file_system_is_refused(self) -> None:
         with pytest.raises(PreconditionError, match="cannot be written"):
-            require_room(WANT, self.room(1 << 50, "ro"), FOLDER)
+            require_room(WANT, self.room(1 << 50, "ro"))
 
     def test_a_complete_snapshot_needs_no_room(self) -> None:
         whole = box(
@@ -181,7 +183,7 @@ class TestRoom:
             manifest=manifest(),
             disks=f"{FOLDER}|/shared|ro|0 1 1 nfs4 /shared",
         )
-        require_room(WANT, whole, FOLDER)
+        require_room(WANT, whole)
 
     def test_what_could_be_deleted_is_named_with_what_it_frees(self) -> None:
         beside = (
@@ -190,7 +192,7 @@ class TestRoom:
         )
         uses = f"unit|{OLDER}|/etc/systemd/system/vllm-old.service"
         with pytest.raises(PreconditionError) as caught:
-            require_room(WANT, self.room(0, beside=beside, uses=uses), FOLDER)
+            require_room(WANT, self.room(0, beside=beside, uses=uses))
         step = caught.value.next_step
         assert f"--data prune={OLD[:12]} to delete {OLD} (4.0 GiB)" in step
         assert f"retire {OLDER[:12]} (unit vllm-old.service)" in step

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from inventory.base import Unknown
+from inventory.common.safetensors import LENGTH_BYTES
 from inventory.errors import DesiredStateError
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.config import read_architecture
-from inventory.fit.model.safetensors import LENGTH_BYTES, Header, header_length, read_header
+from inventory.fit.model.safetensors import Header, header_length, read_header
 
 _SIDE = "hf_quant_config.json"
 

@@ -12,12 +12,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from inventory.base import Unknown
+from inventory.common.safetensors import LARGEST_HEADER, LENGTH_BYTES
 from inventory.fit.model.architecture import Count, TensorSums
 from inventory.fit.model.reading import as_mapping
-
-LENGTH_BYTES = 8
-LARGEST_HEADER = 100_000_000
-"""The format's own limit."""
 
 
 class Tensor(NamedTuple):

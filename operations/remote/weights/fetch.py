@@ -2,12 +2,12 @@
 
 Runs on the box as the user that will own the snapshot, by hand too::
 
-    python -m operations.remote.weights.fetch < job.json
+    python -m operations.remote.weights.fetch < request.json
 
-The job on standard input is what ``job.py`` describes. Every file is hashed while it arrives and
-put in place only when its digest is the listed one; the manifest is written last, and the staging
-folder becomes the snapshot by one rename. Killed at any moment, the next run goes on at the byte
-where this one was.
+The request on standard input is a ``FetchRequest``, as JSON. Every file is hashed while it arrives
+and put in place only when its digest is the listed one; the manifest is written last, and the
+staging folder becomes the snapshot by one rename. Killed at any moment, the next run goes on at the
+byte where this one was.
 """
 
 from __future__ import annotations
@@ -21,54 +21,55 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
+from inventory.common.fetch import FetchAccount, FetchRequest, ListedFile
+from inventory.common.manifest import ProvenFile
+from inventory.common.units import GIB
+from inventory.common.words import first_few
 from operations.remote.weights.download import download
 from operations.remote.weights.errors import FetchError, OneFileError, StoppedError, disk_sentence
-from operations.remote.weights.job import File, Job, read_job
 from operations.remote.weights.lease import Lease
-from operations.remote.weights.manifest import Record
-from operations.remote.weights.progress import GIB, Progress, duration, line, read_progress
+from operations.remote.weights.progress import FetchProgress, duration, line, read_progress
 from operations.remote.weights.publish import publish, register
 from operations.remote.weights.retry import FOR_ALL, UNAUTHORIZED, causes, sentence
 from operations.remote.weights.reuse import neighbours, reuse
-from operations.remote.weights.room import require_room
+from operations.remote.weights.room import reserve_room
 from operations.remote.weights.source import source_of
 from operations.remote.weights.survey import Survey, is_complete, survey
 
-SMALL = 1 << 20
-NAMED = 3
-KILLED = 143
+_SMALL = 1 << 20
+_KILLED = 143
 
 
-def fetch(job: Job) -> None:
+def fetch(request: FetchRequest) -> None:
     """The whole snapshot, by this process or by the one that has the lease.
 
     + raises: FetchError or OSError: nothing half-trusted is left, and what was proven is kept
     """
-    if is_complete(job):
-        register(job.folder)
-        print(f"fetch: complete already: {job.folder}", flush=True)
+    if is_complete(request):
+        register(request.folder)
+        print(f"fetch: complete already: {request.folder}", flush=True)
         return
-    job.home.mkdir(parents=True, exist_ok=True)
-    with leading(job) as lease:
+    request.home.mkdir(parents=True, exist_ok=True)
+    with leading(request) as lease:
         if lease is None:
-            register(job.folder)
-            print(f"fetch: complete, fetched by another box: {job.folder}", flush=True)
+            register(request.folder)
+            print(f"fetch: complete, fetched by another box: {request.folder}", flush=True)
             return
-        found = survey(job)
+        found = survey(request)
         started = time.monotonic()
-        reused = take_over(job, found)
-        arrived = bring(job, found, lease) if found.missing else 0
+        reused = take_over(request, found)
+        arrived = bring(request, found, lease) if found.missing else 0
         seconds = time.monotonic() - started
-        account = {"downloaded": arrived, "reused": reused, "seconds": round(seconds, 1)}
-        problem = publish(job, found, lease.keep, account)
+        account = FetchAccount(arrived, reused, round(seconds, 1))
+        problem = publish(request, found, lease.keep, account)
         rate = arrived / max(seconds, 0.001) / 1e6
         print(
-            f"fetch: complete, every byte hashed: {job.folder} ({arrived / GIB:.2f} GiB in "
+            f"fetch: complete, every byte hashed: {request.folder} ({arrived / GIB:.2f} GiB in "
             f"{duration(seconds)}, {rate:.0f} MB/s)",
             flush=True,
         )
@@ -77,26 +78,26 @@ def fetch(job: Job) -> None:
 
 
 @contextlib.contextmanager
-def leading(job: Job) -> Iterator[Lease | None]:
+def leading(request: FetchRequest) -> Iterator[Lease | None]:
     """The lease, as soon as it is free; None where another one finished the work meanwhile."""
-    lease = Lease(job.lease, job.limits)
+    lease = Lease(request.lease, request.limits)
     said = 0.0
     waited = False
     while not lease.take():
         waited = True
-        if time.monotonic() - said >= job.limits.interval:
+        if time.monotonic() - said >= request.limits.interval:
             said = time.monotonic()
-            state = read_progress(job.progress)
+            state = read_progress(request.progress)
             far = line(state) if state else "no progress to be seen yet"
             print(f"fetch: waiting for {lease.leader}: {far}", flush=True)
-        time.sleep(min(1.0, job.limits.interval))
-        if is_complete(job):
+        time.sleep(min(1.0, request.limits.interval))
+        if is_complete(request):
             yield None
             return
     signal.signal(signal.SIGTERM, lambda *_: _leave(lease))
     try:
         # Between two looks, the other one may have finished.
-        yield None if waited and is_complete(job) else lease
+        yield None if waited and is_complete(request) else lease
     finally:
         lease.release()
 
@@ -105,17 +106,17 @@ def _leave(lease: Lease) -> None:
     """End at once. All that was written is of use to the next one, who need not wait."""
     with contextlib.suppress(OSError):
         lease.path.unlink()
-    os._exit(KILLED)
+    os._exit(_KILLED)
 
 
-def take_over(job: Job, found: Survey) -> int:
+def take_over(request: FetchRequest, found: Survey) -> int:
     """Take what the box has elsewhere. Returns the bytes."""
-    others = neighbours(job)
+    others = neighbours(request)
     bytes_taken = 0
     for file in list(found.missing):
-        record = reuse(job, file, others, found.stable)
-        if record is not None:
-            _enter(job, found, file, record)
+        proven = reuse(request, file, others, found.stable)
+        if proven is not None:
+            _enter(request, found, proven)
             found.missing.remove(file)
             bytes_taken += file.size
     if bytes_taken:
@@ -123,28 +124,35 @@ def take_over(job: Job, found: Survey) -> int:
     return bytes_taken
 
 
-def bring(job: Job, found: Survey, lease: Lease) -> int:
+def bring(request: FetchRequest, found: Survey, lease: Lease) -> int:
     """Download what is missing, a few files at once. Returns the bytes that came.
 
     A file that fails does not keep the others from coming, unless they would fail the same way.
     """
-    require_room(job, found.missing)
-    source = source_of(job)
+    reserve_room(request, found.missing)
+    source = source_of(request)
     # Small files first: a model's configuration is there early. Then whatever is under way.
-    order = sorted(
+    queue = sorted(
         found.missing,
-        key=lambda file: (file.size > SMALL, not job.part(file).exists(), -file.size, file.path),
+        key=lambda file: (
+            file.size > _SMALL,
+            not request.part(file).exists(),
+            -file.size,
+            file.path,
+        ),
     )
-    total = sum(file.size for file in order)
+    total = sum(file.size for file in queue)
     stop = threading.Event()
     errors: dict[str, BaseException] = {}
     with (
-        Progress(job, total, len(order)) as progress,
-        ThreadPoolExecutor(job.limits.workers, thread_name_prefix="fetch") as pool,
+        FetchProgress(request, total, len(queue)) as progress,
+        ThreadPoolExecutor(request.limits.workers, thread_name_prefix="fetch") as pool,
     ):
-        running: dict[Future[Record], File] = {
-            pool.submit(download, job, file, source, progress, stop, lease.keep, found.stable): file
-            for file in order
+        running: dict[Future[ProvenFile], ListedFile] = {
+            pool.submit(
+                download, request, file, source, progress, stop, lease.keep, found.stable
+            ): file
+            for file in queue
         }
         for future in as_completed(running):
             file = running[future]
@@ -152,17 +160,17 @@ def bring(job: Job, found: Survey, lease: Lease) -> int:
             if future.cancelled() or isinstance(error, StoppedError):
                 continue
             if error is None:
-                _enter(job, found, file, future.result())
+                _enter(request, found, future.result())
                 found.missing.remove(file)
                 continue
             errors[file.path] = error
             silent = time.monotonic() - progress.last
-            if for_all(error) or silent > job.limits.patience:
+            if for_all(error) or silent > request.limits.patience:
                 stop.set()
                 for other in running:
                     other.cancel()
     if errors:
-        raise FetchError(_failure(job, found, errors))
+        raise FetchError(_failure(request, found, errors))
     return progress.arrived
 
 
@@ -176,27 +184,25 @@ def for_all(error: BaseException) -> bool:
     return refused or isinstance(error, (FetchError, OfflineModeIsEnabled))
 
 
-def _failure(job: Job, found: Survey, errors: dict[str, BaseException]) -> str:
+def _failure(request: FetchRequest, found: Survey, errors: dict[str, BaseException]) -> str:
     kept = len(found.placed) + len(found.staged)
     told = [
-        explain(error, job.folder)
+        explain(error, request.folder)
         if for_all(error) or isinstance(error, OneFileError)
-        else f"{path}: {explain(error, job.folder)}"
+        else f"{path}: {explain(error, request.folder)}"
         for path, error in sorted(errors.items())
     ]
     unique = list(dict.fromkeys(told))
-    more = f"; and {len(unique) - NAMED} more files" if unique[NAMED:] else ""
-    return (
-        f"{'; '.join(unique[:NAMED])}{more} ({kept} of {len(job.files)} files are whole and kept)"
-    )
+    few = first_few(unique, "; ", "; and {} more files")
+    return f"{few} ({kept} of {len(request.files)} files are whole and kept)"
 
 
-def _enter(job: Job, found: Survey, file: File, record: Record) -> None:
+def _enter(request: FetchRequest, found: Survey, file: ProvenFile) -> None:
     """Write down that a file in the staging folder is proven."""
-    found.staged[file.path] = record
-    job.journal.parent.mkdir(parents=True, exist_ok=True)
-    with job.journal.open("a") as stream:
-        stream.write(json.dumps(vars(record)) + "\n")
+    found.staged[file.path] = file
+    request.proven.parent.mkdir(parents=True, exist_ok=True)
+    with request.proven.open("a") as stream:
+        stream.write(json.dumps(file.to_json()) + "\n")
 
 
 def explain(error: BaseException, folder: Path) -> str:
@@ -209,15 +215,37 @@ def explain(error: BaseException, folder: Path) -> str:
     return sentence(error)
 
 
+def read_request(text: str) -> FetchRequest:
+    """The request in a JSON text, with the token from wherever it is.
+
+    + raises: FetchError
+    """
+    try:
+        request = FetchRequest.from_json(json.loads(text))
+    except ValueError as error:
+        raise FetchError(f"the request is malformed: {error}") from None
+    return replace(request, token=request.token or _credential("token"))
+
+
+def _credential(name: str) -> str | None:
+    """A credential that systemd holds for this process alone."""
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if folder is None:
+        return None
+    try:
+        return (Path(folder) / name).read_text().strip() or None
+    except OSError:
+        return None
+
+
 def main() -> int:
-    """Read the job and fetch."""
+    """Read the request and fetch."""
     os.umask(0o022)
     folder = Path("/")
     try:
-        content: dict[str, Any] = json.load(sys.stdin)
-        job = read_job(content)
-        folder = job.folder
-        fetch(job)
+        request = read_request(sys.stdin.read())
+        folder = request.folder
+        fetch(request)
     except Exception as error:
         print(f"fetch failed: {explain(error, folder)}", file=sys.stderr, flush=True)
         return 1

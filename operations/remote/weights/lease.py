@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from inventory.common.fetch import FetchLimits
 from operations.remote.weights.errors import LostLeaseError
-from operations.remote.weights.job import Limits
 
 
 class Lease:
@@ -28,7 +28,7 @@ class Lease:
     + limits: how often it beats, and when it is dead
     """
 
-    def __init__(self, path: Path, limits: Limits) -> None:
+    def __init__(self, path: Path, limits: FetchLimits) -> None:
         self.path = path
         self.limits = limits
         self.owner = {**identity(), "nonce": secrets.token_hex(8)}

@@ -12,12 +12,15 @@ import sys
 import threading
 import time
 from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
-from operations.remote.weights.job import Job
+from inventory.common.fetch import FetchRequest
+from inventory.common.units import GIB
+from inventory.common.wire import Wire
 
-GIB = 1 << 30
 BAR = 28
 HUNG = 75
 """Exit status of a fetch that hung: the unit starts it anew."""
@@ -25,15 +28,36 @@ HUNG = 75
 RATE_SECONDS = 30.0
 
 
-class Progress:
+@dataclass(frozen=True)
+class FetchState(Wire):
+    """Where a fetch stands.
+
+    + rate: bytes a second over the last half minute
+    + seconds_left: None where nothing comes
+    + files: those that are whole
+    + trouble: files that wait for another attempt, and why
+    """
+
+    tolerant: ClassVar[bool] = True
+
+    bytes: int
+    total: int
+    rate: int
+    seconds_left: int | None
+    files: int
+    files_total: int
+    trouble: Mapping[str, str]
+
+
+class FetchProgress:
     """Bytes and files of one fetch. Safe to use from all workers.
 
     + total: bytes to come
     + files: how many files
     """
 
-    def __init__(self, job: Job, total: int, files: int) -> None:
-        self.job = job
+    def __init__(self, request: FetchRequest, total: int, files: int) -> None:
+        self.request = request
         self.total = total
         self.files = files
         self.bytes = 0
@@ -46,7 +70,7 @@ class Progress:
         self._samples: deque[tuple[float, int]] = deque([(self.started, 0)])
         self._thread = threading.Thread(target=self._watch, name="progress", daemon=True)
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> FetchProgress:
         self._say()
         self._thread.start()
         return self
@@ -55,7 +79,7 @@ class Progress:
         self._ended.set()
         self._thread.join()
         with contextlib.suppress(OSError):
-            self.job.progress.unlink()
+            self.request.progress.unlink()
 
     def had(self, count: int) -> None:
         """Bytes that an earlier run had brought; negative where they have to come again."""
@@ -85,12 +109,8 @@ class Progress:
         with self._lock:
             self.trouble.pop(path, None)
 
-    def state(self) -> dict[str, Any]:
-        """Where it stands, as plain data.
-
-        Bytes, bytes a second over the last half minute, seconds to go (None where nothing
-        comes), files, and the files that wait for another attempt with the reason.
-        """
+    def state(self) -> FetchState:
+        """Where it stands."""
         with self._lock:
             now = time.monotonic()
             self._samples.append((now, self.arrived))
@@ -99,24 +119,24 @@ class Progress:
             since, before = self._samples[0]
             rate = (self.arrived - before) / max(now - since, 0.001)
             left = self.total - self.bytes
-            return {
-                "bytes": self.bytes,
-                "total": self.total,
-                "rate": round(rate),
-                "seconds_left": round(left / rate) if rate > 0 else None,
-                "files": self.files_done,
-                "files_total": self.files,
-                "trouble": dict(self.trouble),
-            }
+            return FetchState(
+                bytes=self.bytes,
+                total=self.total,
+                rate=round(rate),
+                seconds_left=round(left / rate) if rate > 0 else None,
+                files=self.files_done,
+                files_total=self.files,
+                trouble=dict(self.trouble),
+            )
 
     def _watch(self) -> None:
         terminal = sys.stdout.isatty()
-        while not self._ended.wait(0.5 if terminal else self.job.limits.interval):
+        while not self._ended.wait(0.5 if terminal else self.request.limits.interval):
             self._say()
-            if time.monotonic() - self.last > self.job.limits.hang:
+            if time.monotonic() - self.last > self.request.limits.hang:
                 print(
-                    f"fetch: hung: not a byte for {self.job.limits.hang:.0f} s, and no worker gave "
-                    "up by itself; ending, to be started anew",
+                    f"fetch: hung: not a byte for {self.request.limits.hang:.0f} s, and no worker "
+                    "gave up by itself; ending, to be started anew",
                     file=sys.stderr,
                     flush=True,
                 )
@@ -125,34 +145,33 @@ class Progress:
     def _say(self) -> None:
         state = self.state()
         if sys.stdout.isatty():
-            done = BAR * state["bytes"] // max(self.total, 1)
+            done = BAR * state.bytes // max(self.total, 1)
             print(f"\r[{'#' * done:<{BAR}}] {line(state)}\x1b[K", end="", flush=True)
         else:
             print(f"fetch: {line(state)}", flush=True)
-        draft = self.job.progress.with_name(f"{self.job.progress.name}.{os.getpid()}")
+        # Not write_whole: a disk that is slow to sync must not keep this thread from watching.
+        draft = self.request.progress.with_name(f"{self.request.progress.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
-            draft.write_text(json.dumps(state))
-            draft.replace(self.job.progress)
+            draft.write_text(json.dumps(state.to_json()))
+            draft.replace(self.request.progress)
 
 
-def line(state: dict[str, Any]) -> str:
+def line(state: FetchState) -> str:
     """The state as one line for a person.
 
-    >>> line({"bytes": 3 << 30, "total": 4 << 30, "rate": 200e6, "seconds_left": 5, "files": 3,
-    ...       "files_total": 4, "trouble": {}})
+    >>> line(FetchState(3 << 30, 4 << 30, 200_000_000, 5, 3, 4, {}))
     '3.0 of 4.0 GiB (75 %), 200 MB/s, 5 s left, 3 of 4 files'
     """
-    share = 100 * state["bytes"] // max(state["total"], 1)
+    share = 100 * state.bytes // max(state.total, 1)
     parts = [
-        f"{state['bytes'] / GIB:.1f} of {state['total'] / GIB:.1f} GiB ({share} %)",
-        f"{state['rate'] / 1e6:.0f} MB/s",
-        f"{duration(state['seconds_left'])} left",
-        f"{state['files']} of {state['files_total']} files",
+        f"{state.bytes / GIB:.1f} of {state.total / GIB:.1f} GiB ({share} %)",
+        f"{state.rate / 1e6:.0f} MB/s",
+        f"{duration(state.seconds_left)} left",
+        f"{state.files} of {state.files_total} files",
     ]
-    trouble = state["trouble"]
-    if trouble:
-        path, reason = next(iter(trouble.items()))
-        parts.append(f"{len(trouble)} waiting to try again ({path}: {reason})")
+    if state.trouble:
+        path, reason = next(iter(state.trouble.items()))
+        parts.append(f"{len(state.trouble)} waiting to try again ({path}: {reason})")
     return ", ".join(parts)
 
 
@@ -169,11 +188,9 @@ def duration(seconds: float | None) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 6000 else f"{seconds / 3600:.1f} h"  # noqa: PLR2004
 
 
-def read_progress(path: Path) -> dict[str, Any] | None:
+def read_progress(path: Path) -> FetchState | None:
     """What another process last wrote of its progress."""
     try:
-        state = json.loads(path.read_text())
-        line(state)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return FetchState.from_json(json.loads(path.read_text()))
+    except (OSError, ValueError):
         return None
-    return dict(state)

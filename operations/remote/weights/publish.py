@@ -11,48 +11,58 @@ import contextlib
 import os
 import shutil
 import socket
+import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import Any
 
+from inventory.common.fetch import FetchAccount, FetchRequest
+from inventory.common.files import sync_folder, write_whole
+from inventory.common.manifest import Manifest, ProvenFile
+from inventory.common.paths import MANIFEST, OWN, USERS
 from operations.remote.weights.errors import FetchError
-from operations.remote.weights.job import STATE, Job
-from operations.remote.weights.manifest import Record, sync_folder, write_manifest
 from operations.remote.weights.shards import problem_of
 from operations.remote.weights.survey import Survey
 
-USERS = f"{STATE}/users"
-"""Folder inside a snapshot: one empty file for each box that serves it. Pruning asks it."""
 
-
-def publish(job: Job, found: Survey, keep: Callable[[], None], fetch: Mapping[str, Any]) -> str:
+def publish(
+    request: FetchRequest, found: Survey, keep: Callable[[], None], account: FetchAccount
+) -> str:
     """Make the proven files the snapshot.
 
     + found: everything proven, nothing missing
     + keep: raises where the lease is lost
-    + fetch: for the manifest: how the files came here
+    + account: for the manifest: how the files came here
     + returns: what would keep an engine from loading them; empty for nothing
     """
-    records = {**found.placed, **found.staged}
-    paths = [file.path for file in job.files]
-    fresh = not job.folder.is_dir() or not any(job.folder.iterdir())
-    root = job.staging if fresh else job.folder
+    proven = {**found.placed, **found.staged}
+    paths = [file.path for file in request.files]
+    fresh = not request.folder.is_dir() or not any(request.folder.iterdir())
+    root = request.staging if fresh else request.folder
     if fresh:
-        _remove_unlisted(job.staging, set(paths))
+        _remove_unlisted(request.staging, set(paths))
     else:
-        _replace(job, found.staged)
+        _replace(request, found.staged)
     problem = problem_of(root, paths)
     keep()
-    write_manifest(root, job, records, problem, fetch)
+    manifest = Manifest(
+        repo=request.repo,
+        commit=request.commit,
+        problem=problem,
+        files=tuple(proven[path] for path in paths),
+        source=str(request.source) if request.source else request.endpoint,
+        verified_at=int(time.time()),
+        fetch=account,
+    )
+    write_whole(root / MANIFEST, manifest.text)
     register(root)
     if fresh:
-        shutil.rmtree(job.parts, ignore_errors=True)
-        job.journal.unlink(missing_ok=True)
+        shutil.rmtree(request.parts, ignore_errors=True)
+        request.proven.unlink(missing_ok=True)
         keep()
-        job.staging.rename(job.folder)
+        request.staging.rename(request.folder)
     else:
-        shutil.rmtree(job.staging, ignore_errors=True)
-    sync_folder(job.home)
+        shutil.rmtree(request.staging, ignore_errors=True)
+    sync_folder(request.home)
     return problem
 
 
@@ -68,7 +78,7 @@ def _remove_unlisted(staging: Path, listed: set[str]) -> None:
     """An interrupted fetch of another listing may have left files that are not wanted now."""
     for path in sorted(staging.rglob("*"), reverse=True):
         inner = path.relative_to(staging).as_posix()
-        if inner.split("/")[0] == STATE or inner in listed:
+        if inner.split("/")[0] == OWN or inner in listed:
             continue
         if path.is_dir() and not path.is_symlink():
             with contextlib.suppress(OSError):
@@ -77,19 +87,19 @@ def _remove_unlisted(staging: Path, listed: set[str]) -> None:
             path.unlink()
 
 
-def _replace(job: Job, staged: Mapping[str, Record]) -> None:
-    busy = holders([job.folder / path for path in staged])
+def _replace(request: FetchRequest, staged: Mapping[str, ProvenFile]) -> None:
+    busy = holders([request.folder / path for path in staged])
     for held, pids in busy.items():
         raise FetchError(
             f"{held} is damaged or changed and in use by process {', '.join(map(str, pids))}: its "
             "good copy is fetched and waits; stop the service that reads it and run again"
         )
     for path in staged:
-        place = job.folder / path
+        place = request.folder / path
         if place.is_symlink() or (place.exists() and not place.is_file()):
             raise FetchError(f"{place} is no regular file: somebody else put it there; remove it")
         place.parent.mkdir(parents=True, exist_ok=True)
-        (job.staging / path).replace(place)
+        (request.staging / path).replace(place)
         sync_folder(place.parent)
 
 

@@ -15,29 +15,30 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from operations.remote.weights.digest import is_good
-from operations.remote.weights.job import File, Job
-from operations.remote.weights.manifest import Record, read_manifest, record_of
+from inventory.common.fetch import FetchRequest, ListedFile
+from inventory.common.manifest import ProvenFile
+from operations.remote.weights.hashing import is_good
+from operations.remote.weights.proven import proven_file, proven_in, still_proven
 
 FICLONE = 0x40049409
 """ioctl that makes a file share all blocks of another (linux/fs.h)."""
 
 
-def neighbours(job: Job) -> dict[str, tuple[Path, Record]]:
-    """Digest -> file and record, of all other snapshots of this repository on the box."""
+def neighbours(request: FetchRequest) -> dict[str, tuple[Path, ProvenFile]]:
+    """Digest -> path and proven file, of all other snapshots of this repository on the box."""
     found = {}
-    for folder in sorted(job.home.glob("[0-9a-f]" * 40)):
-        if folder == job.folder:
+    for folder in sorted(request.home.glob("[0-9a-f]" * 40)):
+        if folder == request.folder:
             continue
-        for record in (read_manifest(folder) or {}).values():
-            found[record.digest] = (folder / record.path, record)
+        for file in proven_in(folder).values():
+            found[file.digest] = (folder / file.path, file)
     return found
 
 
-def cached(job: Job, file: File) -> Iterator[Path]:
+def cached(request: FetchRequest, file: ListedFile) -> Iterator[Path]:
     """Where huggingface_hub's caches would keep a file: blobs are named by their digest."""
-    for cache in (*job.caches, *own_caches()):
-        blob = cache / f"models--{job.repo.replace('/', '--')}" / "blobs" / file.hex
+    for cache in (*request.caches, *own_caches()):
+        blob = cache / f"models--{request.repo.replace('/', '--')}" / "blobs" / file.hex
         with contextlib.suppress(OSError):
             real = blob.resolve()
             if real.is_file() and real.stat().st_size == file.size:
@@ -56,28 +57,31 @@ def own_caches() -> tuple[Path, ...]:
 
 
 def reuse(
-    job: Job, file: File, others: dict[str, tuple[Path, Record]], stable: bool
-) -> Record | None:
+    request: FetchRequest,
+    file: ListedFile,
+    others: dict[str, tuple[Path, ProvenFile]],
+    stable: bool,
+) -> ProvenFile | None:
     """Put a file into the staging folder without downloading it, if the box has it.
 
     + others: what :func:`neighbours` found
     + stable: whether the file system's inode numbers last
-    + returns: its record; None where the box does not have it
+    + returns: the file, proven; None where the box does not have it
     """
-    place = job.staging / file.path
+    place = request.staging / file.path
     place.parent.mkdir(parents=True, exist_ok=True)
     if file.digest in others:
-        origin, record = others[file.digest]
-        if record.still(origin) and _take(origin, place):
-            found = record_of(file, place, stable)
-            linked = found.inode == record.inode and found.modified_ns == record.modified_ns
+        origin, proven = others[file.digest]
+        if still_proven(proven, origin) and _take(origin, place):
+            found = proven_file(file, place, stable)
+            linked = (found.inode, found.modified_ns) == (proven.inode, proven.modified_ns)
             if linked or is_good(place, file):
                 return found
             place.unlink()
-    for origin in cached(job, file):
+    for origin in cached(request, file):
         if _take(origin, place):
             if is_good(place, file):
-                return record_of(file, place, stable)
+                return proven_file(file, place, stable)
             place.unlink()
     return None
 

@@ -13,43 +13,45 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
+from inventory.common.fetch import FetchRequest, ListedFile
+from inventory.common.units import GIB
 from operations.remote.weights.errors import FetchError
-from operations.remote.weights.job import File, Job
 
-KEEP_SIZE = 1
+_KEEP_SIZE = 1
 """fallocate's mode that takes blocks and leaves the file's length: the length is what arrived."""
 
-GIB = 1 << 30
-UNABLE = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
+_UNABLE = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
 
-def require_room(job: Job, missing: Sequence[File]) -> None:
+def reserve_room(request: FetchRequest, missing: Sequence[ListedFile]) -> None:
     """Refuse what the file system cannot hold, and reserve what it can.
 
     + missing: files to download
     + raises: FetchError with the bytes that are missing; OSError of the file system (quota)
     """
-    job.parts.mkdir(parents=True, exist_ok=True)
+    request.parts.mkdir(parents=True, exist_ok=True)
     need = 0
     for file in missing:
         with contextlib.suppress(FileNotFoundError):
-            found = job.part(file).stat()
+            found = request.part(file).stat()
             need -= min(found.st_blocks * 512, file.size)
-        sent = job.take and job.source is not None and (job.source / file.path).is_file()
+        sent = (
+            request.take and request.source is not None and (request.source / file.path).is_file()
+        )
         need += 0 if sent else file.size
-    free = os.statvfs(job.parts)
+    free = os.statvfs(request.parts)
     available = free.f_bavail * free.f_frsize
     # Some network mounts report no free bytes at all: there only the writing itself can tell.
     if 0 < available < need:
         raise FetchError(
             f"{need / GIB:.2f} GiB are missing and {available / GIB:.2f} GiB are free on the file "
-            f"system of {job.home}: free {(need - available) / GIB:.2f} GiB there, or set "
+            f"system of {request.home}: free {(need - available) / GIB:.2f} GiB there, or set "
             "model.under to another one; nothing was fetched"
         )
     made = []
     try:
-        for file in () if job.take or _is_memory(job.parts) else missing:
-            part = job.part(file)
+        for file in () if request.take or _is_memory(request.parts) else missing:
+            part = request.part(file)
             if not part.exists():
                 made.append(part)
             if not _reserve(part, file.size):
@@ -58,7 +60,7 @@ def require_room(job: Job, missing: Sequence[File]) -> None:
         for part in made:
             with contextlib.suppress(OSError):
                 part.unlink()
-        error.filename = str(job.home)
+        error.filename = str(request.home)
         raise
 
 
@@ -80,10 +82,10 @@ def _reserve(path: Path, size: int) -> bool:
     try:
         if size == 0 or _fallocate is None:
             return True
-        if _fallocate(descriptor, KEEP_SIZE, ctypes.c_int64(0), ctypes.c_int64(size)) == 0:
+        if _fallocate(descriptor, _KEEP_SIZE, ctypes.c_int64(0), ctypes.c_int64(size)) == 0:
             return True
         code = ctypes.get_errno()
-        if code in UNABLE:
+        if code in _UNABLE:
             return False
         raise OSError(code, os.strerror(code), str(path))
     finally:

@@ -13,10 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-LONGEST_HEADER = 100 << 20
-"""Bytes: the format's own limit."""
-
-NAMED = 3
+from inventory.common.safetensors import LARGEST_HEADER, LENGTH_BYTES
+from inventory.common.words import first_few
 
 
 def problem_of(folder: Path, paths: Iterable[str]) -> str:
@@ -32,9 +30,7 @@ def problem_of(folder: Path, paths: Iterable[str]) -> str:
             problems += _index(folder, path, listed)
         elif path.endswith(".safetensors"):
             problems += _header(folder, path)
-    return "; ".join(problems[:NAMED]) + (
-        f"; and {len(problems) - NAMED} more" if problems[NAMED:] else ""
-    )
+    return first_few(problems, "; ", "; and {} more")
 
 
 def _index(folder: Path, path: str, listed: set[str]) -> list[str]:
@@ -48,10 +44,9 @@ def _index(folder: Path, path: str, listed: set[str]) -> list[str]:
     )
     if not absent:
         return []
-    more = f" and {len(absent) - NAMED} more" if absent[NAMED:] else ""
     return [
         f"{path} names {len(named)} shards and {len(absent)} of them are not in the repository: "
-        f"{', '.join(absent[:NAMED])}{more}"
+        f"{first_few(absent)}"
     ]
 
 
@@ -59,8 +54,8 @@ def _header(folder: Path, path: str) -> list[str]:
     """Whether a shard is exactly as long as its header says: ``8 + header + last offset``."""
     try:
         with (folder / path).open("rb") as stream:
-            (length,) = struct.unpack("<Q", stream.read(8))
-            if length > LONGEST_HEADER:
+            (length,) = struct.unpack("<Q", stream.read(LENGTH_BYTES))
+            if length > LARGEST_HEADER:
                 return [f"{path} has a header of {length} bytes: it is no safetensors file"]
             header: dict[str, Any] = json.loads(stream.read(length))
             size = stream.seek(0, 2)
@@ -76,6 +71,6 @@ def _header(folder: Path, path: str) -> list[str]:
         if first != end or last < first:
             return [f"the tensors of {path} do not cover it: a hole or an overlap at byte {end}"]
         end = last
-    if size != 8 + length + end:
-        return [f"{path} has {size} bytes where its header speaks of {8 + length + end}"]
+    if size != LENGTH_BYTES + length + end:
+        return [f"{path} has {size} bytes where its header speaks of {LENGTH_BYTES + length + end}"]
     return []

@@ -18,7 +18,7 @@ from huggingface_hub import get_hf_file_metadata, get_session, hf_hub_url
 from huggingface_hub.utils._headers import build_hf_headers
 from huggingface_hub.utils._http import hf_raise_for_status
 
-from operations.remote.weights.digest import CHUNK
+from inventory.common.fetch import FetchRequest, ListedFile
 from operations.remote.weights.errors import (
     CorruptError,
     FetchError,
@@ -26,7 +26,7 @@ from operations.remote.weights.errors import (
     PortalError,
     StalledError,
 )
-from operations.remote.weights.job import File, Job
+from operations.remote.weights.hashing import CHUNK
 
 PARTIAL = 206
 NOT_SATISFIABLE = 416
@@ -43,7 +43,7 @@ class Source(Protocol):
     def url(self) -> str:
         """Its address; empty for one that is not asked over a network."""
 
-    def read(self, file: File, start: int) -> contextlib.AbstractContextManager[Body]:
+    def read(self, file: ListedFile, start: int) -> contextlib.AbstractContextManager[Body]:
         """Open a file.
 
         + start: the byte to begin with; the body may begin earlier
@@ -71,16 +71,16 @@ class HubSource:
     refuses or records what else it is sent.
     """
 
-    def __init__(self, job: Job) -> None:
-        self.job = job
-        self.limits = job.limits
+    def __init__(self, request: FetchRequest) -> None:
+        self.request = request
+        self.limits = request.limits
         # get_session's client has no timeout of its own.
-        self.timeout = httpx2.Timeout(job.limits.silence)
+        self.timeout = httpx2.Timeout(request.limits.silence)
 
     @property
     def url(self) -> str:
         """The Hub's own address."""
-        return hf_hub_url(self.job.repo, "x", endpoint=self.job.endpoint)
+        return hf_hub_url(self.request.repo, "x", endpoint=self.request.endpoint)
 
     @property
     def name(self) -> str:
@@ -88,14 +88,17 @@ class HubSource:
         return urlsplit(self.url).netloc
 
     @contextlib.contextmanager
-    def read(self, file: File, start: int) -> Iterator[Body]:
+    def read(self, file: ListedFile, start: int) -> Iterator[Body]:
         """Ask the Hub where the file is, and open it there."""
         address = hf_hub_url(
-            self.job.repo, file.path, revision=self.job.commit, endpoint=self.job.endpoint
+            self.request.repo,
+            file.path,
+            revision=self.request.commit,
+            endpoint=self.request.endpoint,
         )
         location = self._locate(address, file)
         end = min(file.size, start + self.limits.longest)
-        token = self.job.token if _same(address, location) else None
+        token = self.request.token if _same(address, location) else None
         headers = build_hf_headers(token=token or False)
         headers["Accept-Encoding"] = "identity"
         if start > 0 or end < file.size:
@@ -112,13 +115,13 @@ class HubSource:
             whole = response.status_code != PARTIAL
             yield Body(begin, file.size if whole else end, self._chunks(response, file))
 
-    def _locate(self, address: str, file: File) -> str:
+    def _locate(self, address: str, file: ListedFile) -> str:
         """Where the file's bytes are, after a look at what the Hub says of them."""
         metadata = get_hf_file_metadata(
             address,
-            token=self.job.token or False,
+            token=self.request.token or False,
             timeout=self.limits.silence,
-            endpoint=self.job.endpoint,
+            endpoint=self.request.endpoint,
         )
         if metadata.commit_hash is None:
             raise FetchError(
@@ -133,7 +136,7 @@ class HubSource:
             )
         return urljoin(address, metadata.location)
 
-    def _begin(self, response: httpx2.Response, file: File, start: int) -> int:
+    def _begin(self, response: httpx2.Response, file: ListedFile, start: int) -> int:
         """The position of the answer's first byte; refuses an answer that is not the file."""
         kind = response.headers.get("Content-Type", "")
         length = response.headers.get("Content-Length", "")
@@ -154,7 +157,7 @@ class HubSource:
             raise CorruptError(f"{file.path}: {response.url.host} sends another range")
         return start
 
-    def _chunks(self, response: httpx2.Response, file: File) -> Iterator[bytes]:
+    def _chunks(self, response: httpx2.Response, file: ListedFile) -> Iterator[bytes]:
         """The body, watched: too slow counts as silent.
 
         huggingface_hub's timeout is between two reads only: 100 bytes a second pass it for ever.
@@ -183,7 +186,7 @@ class FolderSource:
         self.name = str(folder)
 
     @contextlib.contextmanager
-    def read(self, file: File, start: int) -> Iterator[Body]:
+    def read(self, file: ListedFile, start: int) -> Iterator[Body]:
         """Open the file."""
         path = self.folder / file.path
         try:
@@ -200,13 +203,13 @@ class FolderSource:
             yield Body(start, file.size, iter(lambda: stream.read(CHUNK), b""))
 
 
-def source_of(job: Job) -> Source:
-    """Where a job's files come from."""
-    if job.source is None:
-        return HubSource(job)
-    if not job.source.is_dir():
-        raise FetchError(f"{job.source} is no folder on this box: correct model.source")
-    return FolderSource(job.source)
+def source_of(request: FetchRequest) -> Source:
+    """Where a request's files come from."""
+    if request.source is None:
+        return HubSource(request)
+    if not request.source.is_dir():
+        raise FetchError(f"{request.source} is no folder on this box: correct model.source")
+    return FolderSource(request.source)
 
 
 def _same(one: str, other: str) -> bool:

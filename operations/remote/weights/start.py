@@ -2,13 +2,12 @@
 
 Runs as root on the box, by hand too::
 
-    python -m operations.remote.weights.start < order.json            # and follow it to its end
-    python -m operations.remote.weights.start --detach < order.json   # and leave it to itself
+    python -m operations.remote.weights.start < request.json            # and follow it to its end
+    python -m operations.remote.weights.start --detach < request.json   # and leave it to itself
 
-The order on standard input: ``job`` (see ``job.py``; without a token), ``token`` (or null) and
-``user``. The fetch outlives the connection that started it. The token lies in a file that only root
-reads, reaches the fetch as a credential, and is removed when the fetch ends; no argument, no
-environment, no log and no unit property holds it.
+On standard input is a ``FetchRequest``, as JSON. The fetch outlives the connection that started it.
+The token lies in a file that only root reads, reaches the fetch as a credential, and is removed
+when the fetch ends; no argument, no environment, no log and no unit property holds it.
 """
 
 from __future__ import annotations
@@ -19,16 +18,16 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from inventory.common.fetch import FetchRequest
+from inventory.common.paths import MANIFEST, RUN
 from operations.remote.transient import follow, is_running, launch, properties
-from operations.remote.weights.job import MANIFEST
 from operations.remote.weights.progress import HUNG
 
-RUN = Path("/run/boxwright")
-PASSED_ON = (
+_PASSED_ON = (
     "HTTP_PROXY",
     "HTTPS_PROXY",
     "ALL_PROXY",
@@ -43,27 +42,27 @@ PASSED_ON = (
 """Variables of a login on the box that decide how the Hub is reached: a unit inherits none."""
 
 
-def unit_name(folder: str) -> str:
+def unit_name(folder: str | Path) -> str:
     """One unit for one folder: whoever wants the same snapshot finds the same unit."""
-    return f"boxwright-fetch-{hashlib.sha256(folder.encode()).hexdigest()[:12]}.service"
+    return f"boxwright-fetch-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}.service"
 
 
-def start(order: Mapping[str, Any], unit: str, place: Path) -> bool:
+def start(request: FetchRequest, unit: str, place: Path) -> bool:
     """Start the unit. False where another one started it in the same moment.
 
-    + place: folder under /run for the order, the token and the log
+    + place: folder under /run for the request, the token and the log
     """
     subprocess.run(["systemctl", "reset-failed", unit], capture_output=True, check=False)
     shutil.rmtree(place, ignore_errors=True)
     place.mkdir(parents=True)
-    (place / "job.json").write_text(json.dumps(order["job"]))
+    (place / "request.json").write_text(json.dumps(replace(request, token=None).to_json()))
     (place / "environment").write_text("".join(environment_lines()))
-    _private(place / "token", str(order.get("token") or ""))
+    _private(place / "token", request.token or "")
     wanted = {
-        "User": order["user"],
+        "User": request.user,
         "Type": "exec",
         "UMask": "0022",
-        "StandardInput": f"file:{place}/job.json",
+        "StandardInput": f"file:{place}/request.json",
         "StandardOutput": f"append:{place}/log",
         "StandardError": f"append:{place}/log",
         "LoadCredential": f"token:{place}/token",
@@ -79,14 +78,14 @@ def start(order: Mapping[str, Any], unit: str, place: Path) -> bool:
         "Nice": "5",
         "TimeoutStopSec": "10",
     }
-    description = f"fetch of {order['job']['folder']}; its log: {place}/log"
+    description = f"fetch of {request.folder}; its log: {place}/log"
     return launch(unit, description, wanted, "operations.remote.weights.fetch")
 
 
 def environment_lines() -> Iterator[str]:
     """Lines of an EnvironmentFile, quoted as systemd reads them."""
     for name, value in sorted(os.environ.items()):
-        if name.upper() in PASSED_ON and "\n" not in value:
+        if name.upper() in _PASSED_ON and "\n" not in value:
             quoted = value.replace("\\", "\\\\").replace('"', '\\"')
             yield f'{name}="{quoted}"\n'
 
@@ -98,19 +97,18 @@ def _private(path: Path, text: str) -> None:
 
 
 def main() -> int:
-    """Read the order; start or join; follow to the end, or leave it."""
-    order = json.load(sys.stdin)
-    folder = str(order["job"]["folder"])
-    unit = unit_name(folder)
-    place = RUN / unit.removesuffix(".service")
-    joined = is_running(properties(unit)) or not start(order, unit, place)
+    """Read the request; start or join; follow to the end, or leave it."""
+    request = FetchRequest.from_json(json.load(sys.stdin))
+    unit = unit_name(request.folder)
+    place = Path(RUN) / unit.removesuffix(".service")
+    joined = is_running(properties(unit)) or not start(request, unit, place)
     if sys.argv[1:] == ["--detach"]:
         print(f"fetch: {unit} {'runs already' if joined else 'is on its way'}", flush=True)
         return 0
     if joined:
         print(f"fetch: {unit} runs already: joining it", flush=True)
     state = follow(unit, place / "log", joined)
-    if state.get("Result", "success") == "success" and (Path(folder) / MANIFEST).exists():
+    if state.get("Result", "success") == "success" and (request.folder / MANIFEST).exists():
         return 0
     print(f"fetch: {unit} ended: {state.get('Result')}; its log: {place}/log", flush=True)
     return 1

@@ -8,15 +8,17 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from operations.remote.weights.digest import is_good
+from inventory.common.fetch import FetchRequest, ListedFile
+from inventory.common.manifest import ProvenFile
 from operations.remote.weights.errors import FetchError
-from operations.remote.weights.job import File, Job
-from operations.remote.weights.manifest import (
-    Record,
+from operations.remote.weights.hashing import is_good
+from operations.remote.weights.proven import (
     inodes_last,
-    read_journal,
-    read_manifest,
-    record_of,
+    manifest_in,
+    proven_file,
+    proven_in,
+    read_proven,
+    still_proven,
 )
 
 
@@ -30,30 +32,31 @@ class Survey:
     + stable: whether the file system's inode numbers last
     """
 
-    placed: dict[str, Record] = field(default_factory=dict)
-    staged: dict[str, Record] = field(default_factory=dict)
-    missing: list[File] = field(default_factory=list)
+    placed: dict[str, ProvenFile] = field(default_factory=dict)
+    staged: dict[str, ProvenFile] = field(default_factory=dict)
+    missing: list[ListedFile] = field(default_factory=list)
     stable: bool = True
 
 
-def survey(job: Job) -> Survey:
+def survey(request: FetchRequest) -> Survey:
     """Look at what is there. Files that changed since they were proven are hashed again.
 
     + raises: FetchError where the folder is not boxwright's
     """
-    before = read_manifest(job.folder)
-    if before is None and job.folder.is_dir() and any(job.folder.iterdir()):
+    manifest = manifest_in(request.folder)
+    if manifest is None and request.folder.is_dir() and any(request.folder.iterdir()):
         raise FetchError(
-            f"{job.folder} is there without boxwright's manifest: move it away, or set "
+            f"{request.folder} is there without boxwright's manifest: move it away, or set "
             "model.source to it after moving, to take the files over"
         )
-    interrupted = {**(read_manifest(job.staging) or {}), **read_journal(job.journal)}
-    found = Survey(stable=inodes_last(job.home))
-    suspects: list[tuple[File, Path, dict[str, Record]]] = []
-    for file in job.files:
-        placed, staged = job.folder / file.path, job.staging / file.path
-        if _trusted(before or {}, file, placed):
-            found.placed[file.path] = (before or {})[file.path]
+    before = manifest.by_path if manifest else {}
+    interrupted = {**proven_in(request.staging), **read_proven(request.proven)}
+    found = Survey(stable=inodes_last(request.home))
+    suspects: list[tuple[ListedFile, Path, dict[str, ProvenFile]]] = []
+    for file in request.files:
+        placed, staged = request.folder / file.path, request.staging / file.path
+        if _trusted(before, file, placed):
+            found.placed[file.path] = before[file.path]
         elif _trusted(interrupted, file, staged):
             found.staged[file.path] = interrupted[file.path]
         elif _plausible(file, placed):
@@ -70,29 +73,25 @@ def survey(job: Job) -> Survey:
             verdicts = list(pool.map(lambda one: is_good(one[1], one[0]), suspects))
         for (file, path, good), right in zip(suspects, verdicts, strict=True):
             if right:
-                good[file.path] = record_of(file, path, found.stable)
+                good[file.path] = proven_file(file, path, found.stable)
             else:
                 found.missing.append(file)
     return found
 
 
-def is_complete(job: Job) -> bool:
+def is_complete(request: FetchRequest) -> bool:
     """Whether the published snapshot is whole and unchanged."""
-    records = read_manifest(job.folder)
-    return records is not None and all(
-        _trusted(records, file, job.folder / file.path) for file in job.files
+    files = proven_in(request.folder)
+    return bool(files) and all(
+        _trusted(files, file, request.folder / file.path) for file in request.files
     )
 
 
-def _trusted(records: Mapping[str, Record], file: File, path: Path) -> bool:
-    record = records.get(file.path)
-    return (
-        record is not None
-        and (record.size, record.digest) == (file.size, file.digest)
-        and record.still(path)
-    )
+def _trusted(files: Mapping[str, ProvenFile], file: ListedFile, path: Path) -> bool:
+    proven = files.get(file.path)
+    return proven is not None and proven.has(file.size, file.digest) and still_proven(proven, path)
 
 
-def _plausible(file: File, path: Path) -> bool:
+def _plausible(file: ListedFile, path: Path) -> bool:
     """Whether it is worth hashing: a regular file of the right size."""
     return path.is_file() and not path.is_symlink() and path.stat().st_size == file.size

@@ -12,18 +12,18 @@ right, 1 where one is not.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
-from operations.remote.weights.job import MANIFEST, File
-from operations.remote.weights.manifest import read_manifest, write_whole
-from operations.remote.weights.rehash import are_good
+from inventory.common.files import write_whole
+from inventory.common.paths import MANIFEST
+from inventory.common.units import GIB
+from operations.remote.weights.hashing import are_good
+from operations.remote.weights.proven import manifest_in, proven_in
 from operations.remote.weights.shards import problem_of
-
-GIB = 1 << 30
 
 
 def wrong_files(folder: Path, workers: int) -> tuple[list[str], int]:
@@ -32,8 +32,7 @@ def wrong_files(folder: Path, workers: int) -> tuple[list[str], int]:
     + folder: of the snapshot
     + workers: files at once
     """
-    records = read_manifest(folder) or {}
-    files = [File(one.path, one.size, one.digest) for one in records.values()]
+    files = list(proven_in(folder).values())
     verdicts = are_good(folder, files, workers)
     wrong = sorted(file.path for file, good in zip(files, verdicts, strict=True) if not good)
     return wrong, sum(file.size for file in files)
@@ -41,11 +40,12 @@ def wrong_files(folder: Path, workers: int) -> tuple[list[str], int]:
 
 def strike_out(folder: Path, wrong: list[str]) -> None:
     """Take the trust of files away: a time that no file has."""
-    content = json.loads((folder / MANIFEST).read_text())
-    for entry in content["files"]:
-        if entry["path"] in wrong:
-            entry["modified_ns"] = -1
-    write_whole(folder / MANIFEST, json.dumps(content) + "\n")
+    manifest = manifest_in(folder)
+    if manifest is not None:
+        files = tuple(
+            replace(file, modified_ns=-1) if file.path in wrong else file for file in manifest.files
+        )
+        write_whole(folder / MANIFEST, replace(manifest, files=files).text)
 
 
 def main() -> int:
@@ -61,11 +61,11 @@ def main() -> int:
         owner = folder.stat()
         os.setgid(owner.st_gid)
         os.setuid(owner.st_uid)
-    records = read_manifest(folder)
-    if records is None:
+    manifest = manifest_in(folder)
+    if manifest is None:
         print(f"verify failed: {folder} has no manifest of boxwright", file=sys.stderr)
         return 1
-    problem = problem_of(folder, records)
+    problem = problem_of(folder, manifest.by_path)
     if problem:
         print(f"verify failed: {problem}", file=sys.stderr)
     if arguments.headers:
@@ -74,7 +74,7 @@ def main() -> int:
     wrong, size = wrong_files(folder, arguments.workers)
     seconds = max(time.monotonic() - started, 0.001)
     print(
-        f"verify: {len(records)} files, {size / GIB:.2f} GiB in {seconds:.1f} s, "
+        f"verify: {len(manifest.files)} files, {size / GIB:.2f} GiB in {seconds:.1f} s, "
         f"{size / seconds / 1e9:.2f} GB/s",
         flush=True,
     )

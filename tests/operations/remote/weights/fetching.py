@@ -1,7 +1,8 @@
-"""What the tests of the fetcher share: a job against a local Hub, run here or in a process."""
+"""What the tests of the fetcher share: a request against a local Hub, run here or in a process."""
 
 from __future__ import annotations
 
+import getpass
 import json
 import os
 import subprocess
@@ -9,10 +10,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from inventory.common.paths import FETCHING, OWN
 from inventory.service import Model
 from inventory.snapshot import Snapshot
-from operations.remote.weights.fetch import explain, fetch
-from operations.remote.weights.job import STATE, read_job
+from operations.remote.weights.fetch import explain, fetch, read_request
 from operations.resolve import list_snapshot
 from tests.lab.hub import Hub, RemoteHub
 
@@ -36,14 +37,17 @@ def listing(hub: Hub | RemoteHub, repo: str = REPO) -> Snapshot:
     return list_snapshot(Model(repo=repo, endpoint=hub.url), None)
 
 
-def job(hub: Hub | RemoteHub, snapshot: Snapshot, home: Path, **more: Any) -> dict[str, Any]:
-    """A job as the program reads it.
+def request_for(
+    hub: Hub | RemoteHub, snapshot: Snapshot, home: Path, **more: Any
+) -> dict[str, Any]:
+    """A request as the program reads it.
 
     + home: folder of the repository
     + more: other keys; ``limits`` adds to the quick ones
     """
     limits = {**QUICK, **more.pop("limits", {})}
     return {
+        "user": getpass.getuser(),
         "endpoint": hub.url,
         "repo": snapshot.repo,
         "commit": snapshot.commit,
@@ -57,7 +61,7 @@ def job(hub: Hub | RemoteHub, snapshot: Snapshot, home: Path, **more: Any) -> di
 def outcome(work: dict[str, Any]) -> str:
     """Fetch in this process: empty for success, else the sentence that the operator reads."""
     try:
-        fetch(read_job(work))
+        fetch(read_request(json.dumps(work)))
     except Exception as error:
         return explain(error, Path(work["folder"]))
     return ""
@@ -97,7 +101,7 @@ def is_exact(folder: Path, source: Path, snapshot: Snapshot) -> bool:
     there = {
         path.relative_to(folder).as_posix()
         for path in folder.rglob("*")
-        if path.is_file() and STATE not in path.relative_to(folder).parts
+        if path.is_file() and OWN not in path.relative_to(folder).parts
     }
     return there == {file.path for file in snapshot.files} and all(
         (folder / path).read_bytes() == (source / path).read_bytes() for path in there
@@ -107,10 +111,10 @@ def is_exact(folder: Path, source: Path, snapshot: Snapshot) -> bool:
 def nothing_half_trusted(work: dict[str, Any], source: Path) -> bool:
     """Whether there is no snapshot, and every file that counts as proven is the right one."""
     folder = Path(work["folder"])
-    staging = folder.parent / f".fetching-{work['commit']}"
+    staging = folder.parent / f"{FETCHING}{work['commit']}"
     placed = [path for path in staging.rglob("*") if path.is_file()]
     return not folder.exists() and all(
         path.read_bytes() == (source / path.relative_to(staging)).read_bytes()
         for path in placed
-        if STATE not in path.relative_to(staging).parts
+        if OWN not in path.relative_to(staging).parts
     )

@@ -1,5 +1,6 @@
 """The fetcher against a real Hub client and a Hub that misbehaves: complete, or not there."""
 
+import getpass
 import json
 import os
 import socket
@@ -35,8 +36,11 @@ def resolve(hub: Hub, tmp_path: Path, **more: Any) -> Snapshot:
     return locked_snapshot(model, tmp_path / "locks", **more)[0]
 
 
-def job(hub: Hub, snapshot: Snapshot, target: Path, token: str | None = None) -> dict[str, Any]:
+def request_for(
+    hub: Hub, snapshot: Snapshot, target: Path, token: str | None = None
+) -> dict[str, Any]:
     return {
+        "user": getpass.getuser(),
         "endpoint": hub.url,
         "repo": snapshot.repo,
         "commit": snapshot.commit,
@@ -75,7 +79,7 @@ def test_a_snapshot_arrives_whole_with_its_manifest_and_nothing_else(
     hub: Hub, tmp_path: Path, target: Path
 ) -> None:
     snapshot = resolve(hub, tmp_path)
-    done = fetch(job(hub, snapshot, target))
+    done = fetch(request_for(hub, snapshot, target))
     assert done.returncode == 0, done.stderr
     assert same(target, tmp_path / "hub" / REPO, snapshot)
     left = {path.relative_to(target).as_posix() for path in target.rglob("*") if path.is_file()}
@@ -88,7 +92,7 @@ def test_a_snapshot_arrives_whole_with_its_manifest_and_nothing_else(
 
 
 def test_a_second_fetch_asks_the_hub_for_nothing(hub: Hub, tmp_path: Path, target: Path) -> None:
-    work = job(hub, resolve(hub, tmp_path), target)
+    work = request_for(hub, resolve(hub, tmp_path), target)
     assert fetch(work).returncode == 0
     hub.forget_requests()
     assert fetch(work).returncode == 0
@@ -110,7 +114,7 @@ def test_faults_that_pass_are_overcome_each_on_its_own_file(tmp_path: Path, targ
         snapshot = resolve(hub, tmp_path)
         for fault in faults:
             hub.inject(fault)
-        done = fetch(job(hub, snapshot, target))
+        done = fetch(request_for(hub, snapshot, target))
         assert done.returncode == 0, done.stderr
         assert same(target, tmp_path / "hub" / REPO, snapshot)
         struck = {request.fault for request in hub.requests() if request.fault}
@@ -123,7 +127,7 @@ def test_a_file_that_is_listed_and_not_there_ends_it_at_once(
     snapshot = resolve(hub, tmp_path)
     headers = {"X-Error-Code": "EntryNotFound"}
     hub.inject(Fault("status", where="hub", path="model-*", status=404, headers=headers, times=0))
-    done = fetch(job(hub, snapshot, target))
+    done = fetch(request_for(hub, snapshot, target))
     assert done.returncode == 1
     assert "fetch failed" in done.stderr
     assert not target.exists()
@@ -136,10 +140,10 @@ def test_what_was_proven_before_a_failure_is_not_fetched_again(
     last = next(file.path for file in reversed(snapshot.files) if "safetensors" in file.path)
     headers = {"X-Error-Code": "EntryNotFound"}
     hub.inject(Fault("status", where="hub", path=last, status=404, headers=headers, times=0))
-    assert fetch(job(hub, snapshot, target)).returncode == 1
+    assert fetch(request_for(hub, snapshot, target)).returncode == 1
     hub.clear_faults()
     before = len(chosen(hub.requests(), where="cdn", method="GET"))
-    assert fetch(job(hub, snapshot, target)).returncode == 0
+    assert fetch(request_for(hub, snapshot, target)).returncode == 0
     assert len(chosen(hub.requests(), where="cdn", method="GET")) <= max(SHARDS, before + SHARDS)
     assert same(target, tmp_path / "hub" / REPO, snapshot)
 
@@ -149,7 +153,7 @@ def test_a_damaged_file_is_proven_again_and_replaced(
     hub: Hub, tmp_path: Path, target: Path, damage: str
 ) -> None:
     snapshot = resolve(hub, tmp_path)
-    work = job(hub, snapshot, target)
+    work = request_for(hub, snapshot, target)
     assert fetch(work).returncode == 0
     shard = next(target.glob("*.safetensors"))
     content = shard.read_bytes()
@@ -172,10 +176,10 @@ def test_a_gated_repository_wants_its_token_and_keeps_it(
 ) -> None:
     snapshot = resolve(hub, tmp_path)
     hub.allow(tokens=["hf_secret"], gated={REPO: ["hf_secret"]})
-    refused = fetch(job(hub, snapshot, target))
+    refused = fetch(request_for(hub, snapshot, target))
     assert refused.returncode == 1
     assert "gated" in refused.stderr.lower()
-    done = fetch(job(hub, snapshot, target, token="hf_secret"))  # noqa: S106
+    done = fetch(request_for(hub, snapshot, target, token="hf_secret"))  # noqa: S106
     assert done.returncode == 0, done.stderr
     everything = done.stdout + done.stderr + (target / ".boxwright/manifest.json").read_text()
     assert "hf_secret" not in everything
@@ -242,7 +246,7 @@ class TestResolve:
     def test_a_listing_that_hangs_ends(
         self, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(resolving, "ANSWER_SECONDS", 0.4)
+        monkeypatch.setattr(resolving, "REQUEST_SECONDS", 0.4)
         monkeypatch.setattr(resolving, "LISTING_SECONDS", 0.8)
         hub.inject(Fault("hang", "hub", "tree", times=0))
         with pytest.raises(HubError, match="no whole listing within"):

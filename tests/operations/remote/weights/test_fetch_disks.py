@@ -21,10 +21,10 @@ from tests.operations.remote.weights.fetching import (
     clean_environment,
     ended,
     is_exact,
-    job,
     listing,
     nothing_half_trusted,
     outcome,
+    request_for,
     running,
 )
 
@@ -79,7 +79,7 @@ def test_too_little_room_is_said_before_the_first_byte(
     snapshot = listing(hub)
     hub.forget_requests()
     with mounted(tmp_path, EXT4, 32 * MIB) as folder:
-        work = job(hub, snapshot, folder / "home")
+        work = request_for(hub, snapshot, folder / "home")
         told = outcome(work)
         assert "GiB are missing and" in told
         assert "nothing was fetched" in told
@@ -93,7 +93,7 @@ def test_reserved_room_is_not_lost_to_another_writer(
     snapshot = listing(apart)
     apart.configure(throttle=10_000_000)
     with mounted(tmp_path, EXT4, 80 * MIB) as folder:
-        work = job(apart, snapshot, folder / "home")
+        work = request_for(apart, snapshot, folder / "home")
         fetching = running(work)
         _until_bytes(apart, 4_000_000)
         _fill(folder / "somebody")
@@ -110,7 +110,7 @@ def test_a_disk_that_fills_up_half_way(apart: RemoteHub, root: Path, tmp_path: P
     snapshot = listing(apart)
     apart.configure(throttle=10_000_000)
     with mounted(tmp_path, WITHOUT_RESERVING, 80 * MIB) as folder:
-        work = job(apart, snapshot, folder / "home")
+        work = request_for(apart, snapshot, folder / "home")
         fetching = running(work)
         _until_bytes(apart, 8_000_000)
         _fill(folder / "somebody")
@@ -134,7 +134,7 @@ def test_a_quota_refuses_before_the_first_byte(hub: Hub, root: Path, tmp_path: P
         sh("btrfs", "subvolume", "create", folder / "home")
         sh("btrfs", "quota", "enable", folder)
         sh("btrfs", "qgroup", "limit", "20M", folder / "home")
-        work = job(hub, snapshot, folder / "home")
+        work = request_for(hub, snapshot, folder / "home")
         told = outcome(work)
         assert "the disk quota of root" in told
         assert told.endswith("[EDQUOT]")
@@ -158,7 +158,10 @@ def test_blocks_are_shared_with_a_cache_where_the_file_system_can(
             (blobs / file.digest.partition(":")[2]).write_bytes(content)
         os.sync()
         before = os.statvfs(folder).f_bfree
-        assert outcome(job(hub, snapshot, folder / "home", caches=[str(folder / "cache")])) == ""
+        assert (
+            outcome(request_for(hub, snapshot, folder / "home", caches=[str(folder / "cache")]))
+            == ""
+        )
         os.sync()
         assert is_exact(folder / "home" / snapshot.commit, root / REPO, snapshot)
         assert not hub.requests()
@@ -174,7 +177,7 @@ def test_a_read_only_file_system(hub: Hub, tmp_path: Path) -> None:
     snapshot = listing(hub)
     with mounted(tmp_path, EXT4, 80 * MIB) as folder:
         sh("mount", "-o", "remount,ro", folder)
-        work = job(hub, snapshot, folder / "home")
+        work = request_for(hub, snapshot, folder / "home")
         told = outcome(work)
         assert "is mounted read-only" in told
         assert told.endswith("[EROFS]")
@@ -191,7 +194,7 @@ def test_a_folder_of_another_user(hub: Hub, tmp_path: Path) -> None:
         [sys.executable, "-B", "-c", AS_NOBODY],
         cwd=PROJECT,
         env={**clean_environment(), "HOME": "/nonexistent"},
-        input=json.dumps(job(hub, snapshot, home)),
+        input=json.dumps(request_for(hub, snapshot, home)),
         capture_output=True,
         text=True,
         check=False,
@@ -210,7 +213,7 @@ def test_two_machines_on_one_folder_fetch_it_once(
     """Each in namespaces of its own: neither sees the other's processes, as two boxes do not."""
     snapshot = listing(apart)
     apart.configure(throttle=12_000_000)
-    work = job(apart, snapshot, tmp_path / "home", limits={"workers": 2})
+    work = request_for(apart, snapshot, tmp_path / "home", limits={"workers": 2})
     first = _machine("box-one", work)
     _until_bytes(apart, 6_000_000)
     second = _machine("box-two", work)

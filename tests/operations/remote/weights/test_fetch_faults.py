@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 from huggingface_hub import close_session
 
-from operations.remote.weights.job import MANIFEST
+from inventory.common.paths import MANIFEST
 from tests.lab.hub import Fault, Hub, chosen, write_model
 from tests.operations.remote.weights.fetching import (
     REPO,
     is_exact,
-    job,
     listing,
     nothing_half_trusted,
     outcome,
+    request_for,
 )
 
 pytestmark = pytest.mark.lab
@@ -79,7 +79,7 @@ def test_what_passes_is_overcome(hub: Hub, root: Path, tmp_path: Path, faults: l
     snapshot = listing(hub)
     for fault in faults:
         hub.inject(fault)
-    work = job(hub, snapshot, tmp_path)
+    work = request_for(hub, snapshot, tmp_path)
     assert outcome(work) == ""
     assert is_exact(tmp_path / snapshot.commit, root / REPO, snapshot)
     assert [entry["hit"] for entry in hub.faults()] == [fault.times for fault in faults]
@@ -92,7 +92,7 @@ def test_a_file_longer_than_one_answer_may_be_comes_in_several(
     longest = 600_000
     # The third answer breaks off: what follows begins there, and ends where that one should have.
     hub.inject(at_cdn("cut", at=200_000, after=2))
-    assert outcome(job(hub, snapshot, tmp_path, limits={"longest": longest})) == ""
+    assert outcome(request_for(hub, snapshot, tmp_path, limits={"longest": longest})) == ""
     assert is_exact(tmp_path / snapshot.commit, root / REPO, snapshot)
     size = next(file.size for file in snapshot.files if file.path == SECOND)
     asked = [one.range or "" for one in chosen(hub.requests(), where="cdn", path=SECOND)]
@@ -108,7 +108,7 @@ def test_a_file_longer_than_one_answer_may_be_comes_in_several(
 def test_bytes_that_came_are_not_asked_for_again(hub: Hub, tmp_path: Path, name: str) -> None:
     snapshot = listing(hub)
     hub.inject(PASSING[name][0])
-    assert outcome(job(hub, snapshot, tmp_path)) == ""
+    assert outcome(request_for(hub, snapshot, tmp_path)) == ""
     first, second = chosen(hub.requests(), where="cdn", path=SECOND)
     assert first.range is None
     assert second.range is not None
@@ -119,7 +119,7 @@ def test_a_retry_waits_as_long_as_it_is_told(hub: Hub, tmp_path: Path) -> None:
     snapshot = listing(hub)
     hub.inject(at_cdn("status", status=429, headers={"Retry-After": "2"}))
     began = time.monotonic()
-    assert outcome(job(hub, snapshot, tmp_path)) == ""
+    assert outcome(request_for(hub, snapshot, tmp_path)) == ""
     assert time.monotonic() - began >= 2
 
 
@@ -152,7 +152,7 @@ def test_what_lasts_fails_one_file_and_keeps_the_others(
     snapshot = listing(hub)
     for fault in faults:
         hub.inject(fault)
-    work = job(hub, snapshot, tmp_path, limits={"patience": 1.5})
+    work = request_for(hub, snapshot, tmp_path, limits={"patience": 1.5})
     told = outcome(work)
     assert words in told
     assert SECOND in told
@@ -172,17 +172,17 @@ class TestTheRightError:
         snapshot = listing(hub)
         hub.allow(tokens=["hf_reader", "hf_stranger"], gated={REPO: ["hf_reader"]})
         for token in (None, "hf_stranger"):
-            work = job(hub, snapshot, tmp_path, token=token)
+            work = request_for(hub, snapshot, tmp_path, token=token)
             assert "accept its licence" in outcome(work)
             assert nothing_half_trusted(work, root / REPO)
         # The CDN answers 400 to whoever sends it a token.
-        assert outcome(job(hub, snapshot, tmp_path, token="hf_reader")) == ""  # noqa: S106
+        assert outcome(request_for(hub, snapshot, tmp_path, token="hf_reader")) == ""  # noqa: S106
         assert not any(one.authorized for one in chosen(hub.requests(), where="cdn"))
 
     def test_a_token_that_is_none(self, hub: Hub, root: Path, tmp_path: Path) -> None:
         snapshot = listing(hub)
         hub.allow(tokens=["hf_reader"])
-        work = job(hub, snapshot, tmp_path, token="hf_wrong")  # noqa: S106
+        work = request_for(hub, snapshot, tmp_path, token="hf_wrong")  # noqa: S106
         told = outcome(work)
         assert "does not accept the token, or wants one (401)" in told
         assert "hf_wrong" not in told
@@ -191,7 +191,7 @@ class TestTheRightError:
     def test_a_captive_portal_before_the_hub(self, hub: Hub, root: Path, tmp_path: Path) -> None:
         snapshot = listing(hub)
         hub.inject(Fault("html", "hub", times=0))
-        work = job(hub, snapshot, tmp_path)
+        work = request_for(hub, snapshot, tmp_path)
         assert "not as a Hub does (no X-Repo-Commit header): a captive portal" in outcome(work)
         assert nothing_half_trusted(work, root / REPO)
 
@@ -201,12 +201,12 @@ class TestTheRightError:
             hub.remove_repo(REPO)
             write_model(tmp_path / "other", seed=5)
             hub.add_repo(REPO, tmp_path / "other")
-            work = job(hub, snapshot, tmp_path / "home")
+            work = request_for(hub, snapshot, tmp_path / "home")
             assert "its author rewrote history" in outcome(work)
 
     def test_a_mirror_of_another_commit(self, hub: Hub, tmp_path: Path) -> None:
         snapshot = listing(hub)
-        work = job(hub, snapshot, tmp_path)
+        work = request_for(hub, snapshot, tmp_path)
         work["files"][0]["size"] += 1
         assert "the mirror is of another commit, or damaged" in outcome(work)
 
@@ -214,7 +214,7 @@ class TestTheRightError:
         with Hub(root) as hub:
             snapshot = listing(hub)
             hub.inject(at_cdn("status", status=404, times=0))
-            work = job(hub, snapshot, tmp_path, limits={"patience": 1.0})
+            work = request_for(hub, snapshot, tmp_path, limits={"patience": 1.0})
             assert SECOND in outcome(work)
             port, cdn_port = (int(url.rpartition(":")[2]) for url in (hub.url, hub.cdn_url))
         close_session()  # the Hub's threads would go on answering what is connected
@@ -235,7 +235,7 @@ class TestTheRightError:
         hub.inject(Fault("status", "*", status=503, times=0))
         began = time.monotonic()
         assert "answers 503" in outcome(
-            job(hub, snapshot, tmp_path, limits={"patience": 1.0, "workers": 1})
+            request_for(hub, snapshot, tmp_path, limits={"patience": 1.0, "workers": 1})
         )
         assert time.monotonic() - began < 6
 
@@ -245,7 +245,7 @@ class TestNames:
         """Fetch a repository whatever its shards are called; what would keep it from loading."""
         with Hub(root) as hub:
             snapshot = listing(hub)
-            assert outcome(job(hub, snapshot, tmp_path / "home")) == ""
+            assert outcome(request_for(hub, snapshot, tmp_path / "home")) == ""
             folder = tmp_path / "home" / snapshot.commit
             assert is_exact(folder, root / REPO, snapshot)
         return str(json.loads((folder / MANIFEST).read_text())["problem"])

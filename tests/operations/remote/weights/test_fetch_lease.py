@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from inventory.common.fetch import FetchLimits
 from operations.remote.weights.errors import LostLeaseError
-from operations.remote.weights.job import Limits
 from operations.remote.weights.lease import Lease, gone, identity
 
-LIMITS = Limits(beat=0.05, dead=0.4)
+LIMITS = FetchLimits(beat=0.05, dead=0.4)
 
 
 def test_one_has_it_until_it_lets_go(tmp_path: Path) -> None:

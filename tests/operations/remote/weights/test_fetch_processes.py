@@ -1,5 +1,6 @@
 """Several processes and several runs: killed, paused, two at once."""
 
+import json
 import signal
 import socket
 import time
@@ -7,16 +8,16 @@ from pathlib import Path
 
 import pytest
 
-from operations.remote.weights.job import read_job
+from operations.remote.weights.fetch import read_request
 from tests.lab.hub import Hub, RemoteHub, chosen, write_model
 from tests.operations.remote.weights.fetching import (
     REPO,
     ended,
     is_exact,
-    job,
     listing,
     nothing_half_trusted,
     outcome,
+    request_for,
     running,
 )
 
@@ -54,7 +55,7 @@ def test_after_kill_9_hardly_a_byte_is_fetched_again(
 ) -> None:
     snapshot = listing(apart)
     workers = 2
-    work = job(apart, snapshot, tmp_path, limits={"workers": workers})
+    work = request_for(apart, snapshot, tmp_path, limits={"workers": workers})
     apart.configure(throttle=40_000_000)
     killed = running(work)
     until(lambda: sent(apart) >= share * snapshot.size)
@@ -75,7 +76,7 @@ def test_killed_again_and_again_it_ends_in_the_same_place(
     apart: RemoteHub, root: Path, tmp_path: Path
 ) -> None:
     snapshot = listing(apart)
-    work = job(apart, snapshot, tmp_path)
+    work = request_for(apart, snapshot, tmp_path)
     apart.configure(throttle=80_000_000)
     for share in (0.2, 0.4, 0.6, 0.8):
         one = running(work)
@@ -91,8 +92,8 @@ def test_a_part_that_lost_bytes_in_a_power_cut_is_fetched_anew(
     hub: Hub, root: Path, tmp_path: Path
 ) -> None:
     snapshot = listing(hub, "lab/small")
-    work = job(hub, snapshot, tmp_path)
-    parsed = read_job(work)
+    work = request_for(hub, snapshot, tmp_path)
+    parsed = read_request(json.dumps(work))
     shard = next(file for file in parsed.files if file.path.endswith("safetensors"))
     part = parsed.part(shard)
     part.parent.mkdir(parents=True)
@@ -103,7 +104,7 @@ def test_a_part_that_lost_bytes_in_a_power_cut_is_fetched_anew(
 
 def test_two_converges_at_once_fetch_it_once(apart: RemoteHub, root: Path, tmp_path: Path) -> None:
     snapshot = listing(apart)
-    work = job(apart, snapshot, tmp_path)
+    work = request_for(apart, snapshot, tmp_path)
     apart.configure(throttle=60_000_000)
     both = [running(work), running(work)]
     results = [ended(one) for one in both]
@@ -121,7 +122,7 @@ def test_a_dead_leader_is_replaced_and_its_bytes_are_kept(
 ) -> None:
     """The leader is killed: its own machine sees at once that the process is gone."""
     snapshot = listing(apart)
-    work = job(apart, snapshot, tmp_path, limits={"dead": 600, "workers": 2})
+    work = request_for(apart, snapshot, tmp_path, limits={"dead": 600, "workers": 2})
     apart.configure(throttle=60_000_000)
     leader = running(work)
     until(lambda: sent(apart) > snapshot.size / 4)
@@ -139,7 +140,7 @@ def test_a_leader_that_fell_silent_is_replaced_and_writes_no_more(
 ) -> None:
     """As a box that hangs, or lost the network: its process is there and gives no sign."""
     snapshot = listing(apart)
-    work = job(apart, snapshot, tmp_path)
+    work = request_for(apart, snapshot, tmp_path)
     apart.configure(throttle=30_000_000)
     leader = running(work)
     until(lambda: sent(apart) > snapshot.size / 4)

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
+from inventory.common.paths import MANIFEST
 from inventory.snapshot import Snapshot
-from operations.remote.weights.job import MANIFEST
 from tests.lab.hub import Hub, chosen, write_model
 from tests.operations.remote.weights.fetching import (
     is_exact,
-    job,
     listing,
     nothing_half_trusted,
     outcome,
+    request_for,
 )
 
 pytestmark = pytest.mark.lab
@@ -33,7 +33,7 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class TestReuse:
     def fetched(self, hub: Hub, root: Path, home: Path, repo: str) -> Snapshot:
         snapshot = listing(hub, repo)
-        assert outcome(job(hub, snapshot, home)) == ""
+        assert outcome(request_for(hub, snapshot, home)) == ""
         assert is_exact(home / snapshot.commit, root / repo, snapshot)
         return snapshot
 
@@ -48,7 +48,7 @@ class TestReuse:
         hub.add_repo("lab/small", newer)
         hub.forget_requests()
         new = listing(hub, "lab/small")
-        assert outcome(job(hub, new, tmp_path / "home")) == ""
+        assert outcome(request_for(hub, new, tmp_path / "home")) == ""
         assert is_exact(tmp_path / "home" / new.commit, newer, new)
         fetched = {one.path for one in chosen(hub.requests(), method="GET") if "." in one.path}
         assert fetched == {"config.json"}
@@ -68,7 +68,7 @@ class TestReuse:
         shard.chmod(0o644)
         shard.write_bytes(content)
         new = listing(hub, "lab/small")
-        assert outcome(job(hub, new, tmp_path / "home")) == ""
+        assert outcome(request_for(hub, new, tmp_path / "home")) == ""
         assert is_exact(tmp_path / "home" / new.commit, newer, new)
 
     @pytest.mark.parametrize("damaged", [False, True])
@@ -84,7 +84,7 @@ class TestReuse:
                 content[0] ^= 1
             (blobs / file.digest.partition(":")[2]).write_bytes(content)
         hub.forget_requests()
-        work = job(hub, snapshot, tmp_path / "home", caches=[str(tmp_path / "cache")])
+        work = request_for(hub, snapshot, tmp_path / "home", caches=[str(tmp_path / "cache")])
         assert outcome(work) == ""
         assert is_exact(tmp_path / "home" / snapshot.commit, root / "lab/small", snapshot)
         assert bool(hub.requests()) == damaged
@@ -104,7 +104,7 @@ class TestAirGap:
         hub.forget_requests()
         carried = tmp_path / "carried"
         shutil.copytree(root / "lab/small", carried)
-        work = job(hub, snapshot, tmp_path / "home", source=str(carried))
+        work = request_for(hub, snapshot, tmp_path / "home", source=str(carried))
         assert outcome(work) == ""
         assert is_exact(tmp_path / "home" / snapshot.commit, root / "lab/small", snapshot)
         assert not hub.requests()
@@ -117,7 +117,7 @@ class TestAirGap:
         shutil.copytree(root / "lab/small", sent)
         shard = next(sent.glob("*.safetensors"))
         inode = shard.stat().st_ino
-        work = job(hub, snapshot, tmp_path / "home", source=str(sent), take=True)
+        work = request_for(hub, snapshot, tmp_path / "home", source=str(sent), take=True)
         assert outcome(work) == ""
         folder = tmp_path / "home" / snapshot.commit
         assert is_exact(folder, root / "lab/small", snapshot)
@@ -149,7 +149,7 @@ class TestAirGap:
             shard.write_bytes(content[:900] + bytes([content[900] ^ 1]) + content[901:])
         else:
             shutil.rmtree(carried)
-        work = job(hub, snapshot, tmp_path / "home", source=str(carried))
+        work = request_for(hub, snapshot, tmp_path / "home", source=str(carried))
         assert words in outcome(work)
         assert nothing_half_trusted(work, root / "lab/small")
 
@@ -158,7 +158,7 @@ class TestAirGap:
         snapshot = listing(hub, "lab/small")
         hub.forget_requests()
         with Hub(root) as mirror:
-            work = job(mirror, snapshot, tmp_path)
+            work = request_for(mirror, snapshot, tmp_path)
             assert outcome(work) == ""
             assert mirror.requests()
         assert is_exact(tmp_path / snapshot.commit, root / "lab/small", snapshot)
@@ -168,7 +168,7 @@ class TestAirGap:
 class TestServedFiles:
     def test_a_damaged_file_that_is_in_use_is_not_replaced(self, hub: Hub, tmp_path: Path) -> None:
         snapshot = listing(hub, "lab/small")
-        work = job(hub, snapshot, tmp_path)
+        work = request_for(hub, snapshot, tmp_path)
         assert outcome(work) == ""
         shard = next((tmp_path / snapshot.commit).glob("*.safetensors"))
         content = shard.read_bytes()
@@ -190,7 +190,7 @@ class TestServedFiles:
 
     def test_a_link_in_the_place_of_a_shard_is_not_followed(self, hub: Hub, tmp_path: Path) -> None:
         snapshot = listing(hub, "lab/small")
-        work = job(hub, snapshot, tmp_path)
+        work = request_for(hub, snapshot, tmp_path)
         assert outcome(work) == ""
         shard = next((tmp_path / snapshot.commit).glob("*.safetensors"))
         elsewhere = tmp_path / "elsewhere"
@@ -203,5 +203,5 @@ class TestServedFiles:
         folder = tmp_path / snapshot.commit
         folder.mkdir()
         (folder / "config.json").write_text("mine")
-        assert "without boxwright's manifest" in outcome(job(hub, snapshot, tmp_path))
+        assert "without boxwright's manifest" in outcome(request_for(hub, snapshot, tmp_path))
         assert (folder / "config.json").read_text() == "mine"

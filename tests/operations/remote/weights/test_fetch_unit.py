@@ -21,7 +21,7 @@ from tests.lab.base import Lab
 from tests.lab.box import Box
 from tests.lab.hub import Fault, RemoteHub, chosen, launched, write_model
 from tests.lab.wheelhouse import ensure
-from tests.operations.remote.weights.fetching import REPO, job, listing
+from tests.operations.remote.weights.fetching import REPO, listing, request_for
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(180)]
 
@@ -61,9 +61,9 @@ def unit(snapshot: Snapshot) -> str:
     return unit_name(f"{HOME}/{snapshot.commit}")
 
 
-def order(hub: RemoteHub, snapshot: Snapshot, token: str | None = None, **limits: float) -> str:
-    work = job(hub, snapshot, Path(HOME), limits={"interval": 0.5, **limits})
-    return json.dumps({"user": "vllm", "token": token, "job": work})
+def request(hub: RemoteHub, snapshot: Snapshot, token: str | None = None, **limits: float) -> str:
+    work = request_for(hub, snapshot, Path(HOME), limits={"interval": 0.5, **limits})
+    return json.dumps({**work, "user": "vllm", "token": token})
 
 
 def start(box: Box, text: str) -> subprocess.Popen[str]:
@@ -114,12 +114,12 @@ def is_whole(box: Box, snapshot: Snapshot) -> bool:
 def test_it_outlives_a_lost_connection_and_a_second_run_joins_it(
     box: Box, hub: RemoteHub, snapshot: Snapshot
 ) -> None:
-    first = start(box, order(hub, snapshot))
+    first = start(box, request(hub, snapshot))
     until_bytes(hub, 5_000_000)
     first.kill()
     ended(first)
     assert box.run(f"systemctl is-active {unit(snapshot)}").stdout.strip() == "active"
-    status, text = ended(start(box, order(hub, snapshot)))
+    status, text = ended(start(box, request(hub, snapshot)))
     assert status == 0, text
     assert "runs already: joining it" in text
     assert "GiB (" in text
@@ -132,24 +132,24 @@ def test_it_outlives_a_lost_connection_and_a_second_run_joins_it(
 
 def test_a_second_run_has_nothing_to_do(box: Box, hub: RemoteHub, snapshot: Snapshot) -> None:
     hub.configure(throttle=0)
-    assert ended(start(box, order(hub, snapshot)))[0] == 0
+    assert ended(start(box, request(hub, snapshot)))[0] == 0
     before = box.run(f"find {HOME} -printf '%p %s %T@ %i\\n' | sort").stdout
     hub.forget_requests()
-    status, text = ended(start(box, order(hub, snapshot)))
+    status, text = ended(start(box, request(hub, snapshot)))
     assert (status, hub.requests()) == (0, ())
     assert "complete already" in text
     assert box.run(f"find {HOME} -printf '%p %s %T@ %i\\n' | sort").stdout == before
 
 
 def test_killed_in_its_unit_it_goes_on(box: Box, hub: RemoteHub, snapshot: Snapshot) -> None:
-    first = start(box, order(hub, snapshot))
+    first = start(box, request(hub, snapshot))
     until_bytes(hub, snapshot.size // 2)
     box.run(f"systemctl kill -s KILL {unit(snapshot)}")
     status, text = ended(first)
     assert status == 1
     assert "ended: signal" in text
     hub.configure(throttle=0)
-    assert ended(start(box, order(hub, snapshot)))[0] == 0
+    assert ended(start(box, request(hub, snapshot)))[0] == 0
     assert sent(hub) - snapshot.size <= 4 * 10 * (1 << 20)
     assert is_whole(box, snapshot)
 
@@ -163,24 +163,24 @@ def test_a_fetch_that_hangs_ends_itself_and_is_started_anew(
     shards = sum(file.path.endswith("safetensors") for file in snapshot.files)
     hub.inject(Fault("stall", path="*.safetensors", times=shards, at=4_000_000))
     patient = {"hang": 3.0, "silence": 600.0, "window": 600.0, "patience": 600.0}
-    status, text = ended(start(box, order(hub, snapshot, TOKEN, **patient)))
+    status, text = ended(start(box, request(hub, snapshot, TOKEN, **patient)))
     assert status == 0, text
     assert "fetch: hung: not a byte for 3 s" in text
     assert "complete, every byte hashed" in text
     assert is_whole(box, snapshot)
     assert sent(hub) - snapshot.size <= shards * 4 * (1 << 20), "what had come is kept"
     place = f"/run/boxwright/{unit(snapshot).removesuffix('.service')}"
-    assert box.run(f"ls {place}").stdout.split() == ["job.json", "log"], "nor is the token left"
+    assert box.run(f"ls {place}").stdout.split() == ["request.json", "log"], "nor is the token left"
 
 
 def test_a_power_cut_costs_hardly_a_byte(box: Box, hub: RemoteHub, snapshot: Snapshot) -> None:
-    first = start(box, order(hub, snapshot))
+    first = start(box, request(hub, snapshot))
     until_bytes(hub, snapshot.size // 2)
     box.cut()
     ended(first)
     box.boot()
     hub.configure(throttle=0)
-    status, text = ended(start(box, order(hub, snapshot)))
+    status, text = ended(start(box, request(hub, snapshot)))
     assert status == 0, text
     assert sent(hub) - snapshot.size <= 4 * 10 * (1 << 20)
     assert is_whole(box, snapshot)
@@ -188,10 +188,10 @@ def test_a_power_cut_costs_hardly_a_byte(box: Box, hub: RemoteHub, snapshot: Sna
 
 def test_the_token_is_nowhere_to_be_read(box: Box, hub: RemoteHub, snapshot: Snapshot) -> None:
     hub.allow(tokens=[TOKEN], gated={REPO: [TOKEN]})
-    status, text = ended(start(box, order(hub, snapshot)))
+    status, text = ended(start(box, request(hub, snapshot)))
     assert status == 1
     assert "accept its licence" in text
-    running = start(box, order(hub, snapshot, TOKEN))
+    running = start(box, request(hub, snapshot, TOKEN))
     until_bytes(hub, 5_000_000)
     name = unit(snapshot)
     seen: dict[str, Any] = {
@@ -209,12 +209,12 @@ def test_the_token_is_nowhere_to_be_read(box: Box, hub: RemoteHub, snapshot: Sna
     seen["output"] = text
     seen["files"] = box.run(f"grep -rs {TOKEN} {HOME} {place} /var/log; :").stdout
     assert {where for where, what in seen.items() if TOKEN in what} == set()
-    assert box.run(f"ls {place}").stdout.split() == ["job.json", "log"]
+    assert box.run(f"ls {place}").stdout.split() == ["request.json", "log"]
     assert not any(one.authorized for one in chosen(hub.requests(), where="cdn"))
 
 
 def test_it_runs_as_the_services_user(box: Box, hub: RemoteHub, snapshot: Snapshot) -> None:
-    running = start(box, order(hub, snapshot))
+    running = start(box, request(hub, snapshot))
     until_bytes(hub, 2_000_000)
     user = box.run("ps -eo user,args | grep -v grep | grep weights.fetch").stdout.split()[0]
     assert user == "vllm"
@@ -226,7 +226,7 @@ def test_bytes_that_go_bad_are_found_on_schedule_and_fetched_again(
     box: Box, hub: RemoteHub, snapshot: Snapshot
 ) -> None:
     hub.configure(throttle=0)
-    assert ended(start(box, order(hub, snapshot)))[0] == 0
+    assert ended(start(box, request(hub, snapshot)))[0] == 0
     folder = f"{HOME}/{snapshot.commit}"
     service = MINIMAX_M25.model_copy(
         update={"model": MINIMAX_M25.model.model_copy(update={"verify": "Sun 03:00"})}
@@ -245,10 +245,10 @@ def test_bytes_that_go_bad_are_found_on_schedule_and_fetched_again(
         f"printf x | dd of={path} bs=1 seek=5000 conv=notrunc status=none; "
         f"touch -r /tmp/time {path}"
     )
-    assert "complete already" in ended(start(box, order(hub, snapshot)))[1], "a stat cannot know"
+    assert "complete already" in ended(start(box, request(hub, snapshot)))[1], "a stat cannot know"
     failed = box.run(f"systemctl start {verifier}; journalctl -u {verifier} -n 20", check=False)
     assert f"1 files are not what the Hub lists: {shard.path}" in failed.stdout
-    assert ended(start(box, order(hub, snapshot)))[0] == 0
+    assert ended(start(box, request(hub, snapshot)))[0] == 0
     assert is_whole(box, snapshot)
     box.run(f"systemctl start {verifier}")
     off = service.model_copy(update={"model": MINIMAX_M25.model})

@@ -1,7 +1,8 @@
-"""Hash many files again, as fast as the cores can: nothing copied, and no last file to wait for.
+"""Hash files: one while its bytes pass by, or many again, as fast as the cores can.
 
-Bytes are hashed where the page cache has them. A file is hashed in slices, each by whichever thread
-is free, the file with most left first: sixteen equal files keep ten cores as busy as eight.
+Where many are hashed, nothing is copied: bytes are hashed where the page cache has them. A file is
+hashed in slices, each by whichever thread is free, the file with most left first: sixteen equal
+files keep ten cores as busy as eight, and there is no last file to wait for.
 """
 
 from __future__ import annotations
@@ -17,8 +18,10 @@ from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from operations.remote.weights.digest import feed, hasher_for, is_good
-from operations.remote.weights.job import File
+from inventory.common.fetch import Hasher, ListedFile
+
+CHUNK = 1 << 20
+"""Bytes that are read at once."""
 
 WINDOW = 64 << 20
 """Bytes that are mapped at once."""
@@ -28,8 +31,44 @@ SLICES = 32
 of so many) by which threads may end apart."""
 
 
-def are_good(folder: Path, files: Sequence[File], workers: int) -> list[bool]:
-    """Whether each file is the listed one, byte for byte. A symbolic link is none.
+def feed(hasher: Hasher, descriptor: int, size: int, start: int = 0) -> int:
+    """Hash bytes of an open file.
+
+    + size: how many
+    + start: the first
+    + returns: how many there were
+    """
+    buffer = memoryview(bytearray(CHUNK))
+    done = 0
+    while done < size:
+        got = os.preadv(descriptor, [buffer[: min(CHUNK, size - done)]], start + done)
+        if got == 0:
+            break
+        hasher.update(buffer[:got])
+        done += got
+    return done
+
+
+def is_good(path: Path, file: ListedFile) -> bool:
+    """Whether a file on disk is the listed one, byte for byte. A symbolic link is not."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        if os.fstat(descriptor).st_size != file.size:
+            return False
+        hasher = file.hasher()
+        feed(hasher, descriptor, file.size)
+        return hasher.hexdigest() == file.hex
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+
+
+def are_good(folder: Path, files: Sequence[ListedFile], workers: int) -> list[bool]:
+    """Whether each file is the listed one, byte for byte. A symbolic link is not.
 
     A page that cannot be read (a bad disk, a file that was cut short meanwhile) ends a process that
     maps it, with SIGBUS: so another process maps, and if it ends, this one reads.
@@ -52,11 +91,11 @@ def are_good(folder: Path, files: Sequence[File], workers: int) -> list[bool]:
     return verdicts
 
 
-def _tell(to: Connection, folder: Path, files: Sequence[File], workers: int) -> None:
+def _tell(to: Connection, folder: Path, files: Sequence[ListedFile], workers: int) -> None:
     to.send(mapped(folder, files, workers))
 
 
-def mapped(folder: Path, files: Sequence[File], workers: int) -> list[bool]:
+def mapped(folder: Path, files: Sequence[ListedFile], workers: int) -> list[bool]:
     """As :func:`are_good`, in this process: for one that may end."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
@@ -95,9 +134,9 @@ def mapped(folder: Path, files: Sequence[File], workers: int) -> list[bool]:
 class _Started:
     """A file that is hashed up to some byte."""
 
-    def __init__(self, folder: Path, file: File) -> None:
+    def __init__(self, folder: Path, file: ListedFile) -> None:
         self.file = file
-        self.hasher = hasher_for(file)
+        self.hasher = file.hasher()
         self.offset = 0
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
         self.stream = os.fdopen(os.open(folder / file.path, flags), "rb", buffering=0)

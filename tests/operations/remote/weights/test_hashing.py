@@ -10,12 +10,19 @@ from pathlib import Path
 
 import pytest
 
-from operations.remote.weights import rehash
-from operations.remote.weights.job import MANIFEST, File
-from operations.remote.weights.rehash import are_good
+from inventory.common.fetch import ListedFile
+from inventory.common.paths import MANIFEST
+from operations.remote.weights import hashing
+from operations.remote.weights.hashing import are_good
 from operations.remote.weights.verify import strike_out, wrong_files
 from tests.lab.hub import Hub, write_model
-from tests.operations.remote.weights.fetching import PROJECT, is_exact, job, listing, outcome
+from tests.operations.remote.weights.fetching import (
+    PROJECT,
+    is_exact,
+    listing,
+    outcome,
+    request_for,
+)
 
 # Where tests run side by side, this process has threads; on the box, the program has none then.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -32,13 +39,13 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def written(folder: Path, sizes: list[int]) -> list[File]:
+def written(folder: Path, sizes: list[int]) -> list[ListedFile]:
     """Files of these sizes, no two with the same bytes, and what they should be."""
     files = []
     for number, size in enumerate(sizes):
         content = (f"{number} " * (size // 2 + 1)).encode()[:size]
         (folder / str(number)).write_bytes(content)
-        files.append(File(str(number), size, f"sha256:{hashlib.sha256(content).hexdigest()}"))
+        files.append(ListedFile(str(number), size, f"sha256:{hashlib.sha256(content).hexdigest()}"))
     return files
 
 
@@ -46,7 +53,7 @@ def written(folder: Path, sizes: list[int]) -> list[File]:
 def test_slices_of_any_file_by_any_thread_make_its_digest(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
 ) -> None:
-    monkeypatch.setattr(rehash, "WINDOW", MIB)
+    monkeypatch.setattr(hashing, "WINDOW", MIB)
     files = written(tmp_path, [0, 1, MIB - 1, MIB, MIB + 1, 5 * MIB + 7, 3 * MIB, 9 * MIB])
     assert are_good(tmp_path, files, workers) == [True] * len(files)
     with (tmp_path / "5").open("r+b") as stream:
@@ -72,7 +79,7 @@ def test_a_git_digest_counts_as_well(tmp_path: Path) -> None:
     content = b"{}\n"
     (tmp_path / "config.json").write_bytes(content)
     digest = hashlib.sha1(b"blob 3\0" + content, usedforsecurity=False).hexdigest()
-    assert are_good(tmp_path, [File("config.json", 3, f"git-sha1:{digest}")], 2) == [True]
+    assert are_good(tmp_path, [ListedFile("config.json", 3, f"git-sha1:{digest}")], 2) == [True]
 
 
 def test_a_file_that_is_cut_short_while_it_is_hashed_is_named(tmp_path: Path) -> None:
@@ -80,10 +87,12 @@ def test_a_file_that_is_cut_short_while_it_is_hashed_is_named(tmp_path: Path) ->
     files = written(tmp_path, [1000])
     with (tmp_path / "big.bin").open("wb") as stream:
         stream.truncate(64 * GIB)
-    files.append(File("big.bin", 64 * GIB, f"sha256:{'0' * 64}"))
+    files.append(ListedFile("big.bin", 64 * GIB, f"sha256:{'0' * 64}"))
     entries = [{**vars(file), "modified_ns": 0, "inode": 0} for file in files]
     (tmp_path / MANIFEST).parent.mkdir()
-    (tmp_path / MANIFEST).write_text(json.dumps({"files": entries}))
+    (tmp_path / MANIFEST).write_text(
+        json.dumps({"repo": "o/n", "commit": "a" * 40, "problem": "", "files": entries})
+    )
     command = [sys.executable, "-m", "operations.remote.weights.verify", "--workers", "2"]
     with subprocess.Popen(
         [*command, "--folder", str(tmp_path)],
@@ -121,7 +130,7 @@ def test_a_bit_that_flipped_behind_everybodys_back_is_found_and_repaired(
     hub: Hub, root: Path, tmp_path: Path
 ) -> None:
     snapshot = listing(hub, "lab/small")
-    work = job(hub, snapshot, tmp_path)
+    work = request_for(hub, snapshot, tmp_path)
     assert outcome(work) == ""
     folder = tmp_path / snapshot.commit
     assert wrong_files(folder, 2) == ([], snapshot.size)
