@@ -161,7 +161,7 @@ def _steps(plan: Plan, rollback: bool) -> None:
         replaces=desired.replaces,
         query=query,
         placement=plan.placement,
-        snapshot=desired.snapshot.listing,
+        snapshot=desired.snapshot,
         driver=plan.driver,
         rollback=rollback,
         max_num_seqs=plan.fitting.most_sequences,

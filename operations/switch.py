@@ -20,7 +20,7 @@ from inventory.common.switch import DONE, GPU_HELD, UNFINISHED, SwitchOutcome, S
 from inventory.errors import BoxwrightError, ConvergeError
 from inventory.placement import Chosen
 from inventory.service import Service
-from inventory.snapshot import Snapshot
+from inventory.snapshot import LocalSnapshot
 from operations.difference import Difference
 from operations.report import adds
 from operations.service import (
@@ -159,7 +159,7 @@ def switch(
     replaces: Sequence[Service],
     query: Query,
     placement: Chosen,
-    snapshot: Snapshot,
+    snapshot: LocalSnapshot,
     driver: str | None = None,
     rollback: bool = True,
     max_num_seqs: int | None = None,
@@ -171,7 +171,7 @@ def switch(
     + replaces: the old services
     + query: what this run reads of the box
     + placement: the GPUs of the service
-    + snapshot: the listing of its commit
+    + snapshot: what it loads
     + driver: version of the GPUs' driver, for the record
     + rollback: whether the old services come back after a failure
     + max_num_seqs: the largest that fits, for the remedy of a sampler that ran out of memory

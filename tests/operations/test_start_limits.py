@@ -19,14 +19,15 @@ from inventory.fit.settings.card import parse_cards
 from inventory.fit.settings.settings_of import settings_of
 from inventory.placement import Chosen
 from inventory.service import Model, Placement, Service
-from inventory.snapshot import Snapshot, SnapshotFile
+from inventory.snapshot import LocalSnapshot, Snapshot, SnapshotFile
 from inventory.start_limits import start_limits
 from operations.switch_request import switch_request
 from operations.unit_text import unit_text
 from tests.inventory.fit.data import KIMI_NVFP4, LLAMA_8B, MINIMAX
 
 CONFIG = SnapshotFile(path="config.json", size=10, digest=f"git-sha1:{'0' * 40}")
-SNAPSHOT = Snapshot(repo="o/n", revision="main", commit="a" * 40, files=(CONFIG,))
+LISTING = Snapshot(repo="o/n", revision="main", commit="a" * 40, files=(CONFIG,))
+SNAPSHOT = LocalSnapshot(LISTING, "/m")
 SECONDS = st.none() | st.integers(1, 86_400)
 MODELS = st.sampled_from([MINIMAX, KIMI_NVFP4, read_architecture(LLAMA_8B), read_architecture({})])
 

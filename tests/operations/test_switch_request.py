@@ -16,7 +16,7 @@ from inventory.common.record import RecordedEngine, RecordedHost, StartRecord
 from inventory.common.switch import OldService, SwitchRequest
 from inventory.common.wire import WireError
 from inventory.placement import Chosen
-from inventory.snapshot import Snapshot, SnapshotFile
+from inventory.snapshot import LocalSnapshot, Snapshot, SnapshotFile
 from operations.remote.switch import old_services
 from operations.remote.switch.waiting.expectation import SAME_START, SILENCE_SECONDS, expected
 from operations.remote.switch.waiting.verdicts import patience
@@ -43,7 +43,12 @@ CHOSEN = Chosen(
     numa_bind_reason="",
 )
 REQUEST = switch_request(
-    MINIMAX_M25, [KIMI_K25], placement=CHOSEN, snapshot=SNAPSHOT, driver="595.1", rollback=True
+    MINIMAX_M25,
+    [KIMI_K25],
+    placement=CHOSEN,
+    snapshot=LocalSnapshot.of(MINIMAX_M25.model, SNAPSHOT),
+    driver="595.1",
+    rollback=True,
 )
 
 
