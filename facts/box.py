@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -22,6 +22,8 @@ class Probed(FactBase[T], Generic[T]):
     """A fact that is one part of the probe's answer. Subclasses say what to ask and how to read."""
 
     abstract = True
+    read: Callable[[Mapping[str, Section]], T]
+    """What the sections say, typed."""
 
     def ask(self, query: Query) -> StringCommand:
         """The command that reads what the query names."""
@@ -31,10 +33,6 @@ class Probed(FactBase[T], Generic[T]):
     def process(self, output: list[str]) -> T:
         """Cut the answer into sections and read them."""
         return self.read(sections("\n".join(output), self.nonce))
-
-    def read(self, found: Mapping[str, Section]) -> T:
-        """What the sections say, typed."""
-        raise NotImplementedError
 
 
 class Box(Probed[Actual]):

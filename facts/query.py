@@ -6,18 +6,14 @@ import shlex
 from functools import cache
 from importlib.resources import files
 
+from facts.reading.units import PROPERTIES
 from inventory.base import Frozen
+from inventory.common import paths
 from inventory.service import Model, Service
 
 PACKAGES = ("python3-venv", "libnuma1", "iproute2")
 """Debian packages that a box needs: to make environments, to load the engine (vLLM's extension
 links libnuma and dies without it), and to name the listener of a port."""
-
-STATE_FOLDER = "/var/lib/boxwright"
-"""Where boxwright keeps what it saw of this box."""
-
-READY_FOLDER = f"{STATE_FOLDER}/ready"
-"""One file a unit: the start (InvocationID) that was seen to answer. box.sh reads it too."""
 
 
 class Query(Frozen):
@@ -71,8 +67,8 @@ def query_for(
             service.model.under,
             service.model.home,
             service.engine.under,
-            STATE_FOLDER,
-            READY_FOLDER,
+            paths.STATE,
+            paths.READY,
         ),
         disks=(folder, service.engine.environment_folder),
         snapshot=folder,
@@ -121,6 +117,15 @@ def script(query: Query, nonce: str) -> str:
         "PACKAGES": " ".join(query.packages),
         "HOST": query.host,
         "PORT": "" if query.port is None else str(query.port),
+        "PROPERTIES": ",".join(PROPERTIES),
+        "UNIT_FILES": paths.UNITS,
+        "READY": paths.READY,
+        "MEASURED": paths.MEASURED,
+        "OWN": paths.OWN,
+        "MANIFEST": paths.MANIFEST,
+        "USERS": paths.USERS,
+        "FETCHING": paths.FETCHING,
+        "INCOMING": paths.INCOMING,
     }
     assignments = "\n".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
     parts = [_text("frame.sh"), _text("box.sh")]

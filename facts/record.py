@@ -11,10 +11,10 @@ from pyinfra.api import StringCommand
 
 from facts.box import Probed
 from facts.privilege import read_as_root
-from facts.query import STATE_FOLDER
 from facts.reading.records import PREFIX, Record, read_records
 from facts.sections import Section
 from inventory.base import Unknown
+from inventory.common import paths
 
 NEWEST = 10
 """Starts of each unit that one read brings: each is some ten KiB."""
@@ -62,7 +62,7 @@ class Records(Probed[tuple[Record | Unknown, ...] | Unknown]):
         return read_records(found)
 
 
-def script(nonce: str, unit: str = "", newest: int = NEWEST, state: str = STATE_FOLDER) -> str:
+def script(nonce: str, unit: str = "", newest: int = NEWEST, state: str = paths.STATE) -> str:
     """The read as POSIX sh.
 
     + nonce: token that marks the frame lines

@@ -9,8 +9,9 @@ from pyinfra.api import operation
 
 from facts.actual import Actual
 from facts.box import actual_state
-from facts.query import PACKAGES, READY_FOLDER, STATE_FOLDER, Query
+from facts.query import PACKAGES, Query
 from inventory.base import Unknown
+from inventory.common import paths
 from inventory.service import Service
 from operations.difference import Difference, differing
 from operations.steps import Commands, Step, alone, guarded, settled, show
@@ -39,7 +40,7 @@ def ground_differences(service: Service, actual: Actual) -> tuple[Difference, ..
         if isinstance(folder, Unknown):
             continue
         found += differing(f"folder {path}", [("kind", "directory", folder.kind)])
-        if folder.kind == "directory" and path in {READY_FOLDER, service.model.home}:
+        if folder.kind == "directory" and path in {paths.READY, service.model.home}:
             found += differing(f"folder {path}", [("owner", owner, folder.owner)])
     return tuple(found)
 
@@ -48,8 +49,8 @@ def _folders(service: Service) -> dict[str, str]:
     """Folder -> owner, parents first. An existing folder above the model's own keeps its owner:
     /shared is often somebody else's export."""
     return {
-        STATE_FOLDER: "root",
-        READY_FOLDER: "root",
+        paths.STATE: "root",
+        paths.READY: "root",
         service.engine.under: "root",
         service.model.under: service.user,
         service.model.home: service.user,
@@ -107,6 +108,6 @@ def ground_script(service: Service, missing: list[str], actual: Actual) -> str:
         own = shlex.quote(owner)
         if isinstance(folder, Unknown) or folder.kind != "directory":
             lines.append(f"[ -d {quoted} ] || install -d -m 755 -o {own} -g {own} {quoted}")
-        elif path in {READY_FOLDER, service.model.home}:
+        elif path in {paths.READY, service.model.home}:
             lines.append(f"chown {own}:{own} {quoted}")
     return alone("ground", "false", "\n".join(lines))

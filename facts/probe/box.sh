@@ -1,7 +1,8 @@
 # The box itself: privileges, systemd, units, folders, disks, snapshot, engine, listeners.
 # The caller sets UNITS, FOLDERS, DISKS, SNAPSHOT, CACHES, ENVIRONMENT, TOOLS, ACCOUNT, PACKAGES, HOST,
 # PORT; an empty value skips the section. NEIGHBOURS is not empty where the other snapshots matter even
-# though this one is there.
+# though this one is there. PROPERTIES are what systemctl is asked for. UNIT_FILES, READY, MEASURED, OWN,
+# MANIFEST, USERS, FETCHING, INCOMING are the names of inventory/common/paths.py.
 
 who() { id -u; id -un; }
 
@@ -11,20 +12,15 @@ manager() {
 }
 
 # One block a unit, blank line between; times in microseconds, UTC.
-units() {
-  systemctl show --timestamp=us+utc -p Id,LoadState,ActiveState,SubState,UnitFileState,Result,NRestarts \
-    -p ExecMainStatus,ExecMainStartTimestamp,InvocationID,NeedDaemonReload,FragmentPath,DropInPaths \
-    -p MainPID,Job -- $UNITS
-}
+units() { systemctl show --timestamp=us+utc -p "$PROPERTIES" -- $UNITS; }
 
 unit_file() {
-  f=/etc/systemd/system/$1
+  f=$UNIT_FILES/$1
   [ -e "$f" ] || [ -L "$f" ] || return 3
   stat -c '%F|%a|%U|%G|%.6Y' -- "$f" && sha256sum <"$f" && cat -- "$f"
 }
 
-ready() { for u in $UNITS; do [ -r "/var/lib/boxwright/ready/$u" ] && printf '%s %s\n' "$u" "$(cat "/var/lib/boxwright/ready/$u")"; done; :; }
-measured() { for u in $UNITS; do [ -r "/var/lib/boxwright/measured/$u" ] && printf '%s %s\n' "$u" "$(cat "/var/lib/boxwright/measured/$u")"; done; :; }
+noted() { for u in $UNITS; do [ -r "$1/$u" ] && printf '%s %s\n' "$u" "$(cat "$1/$u")"; done; :; }
 
 folders() { for f in $FOLDERS; do stat -c '%n|%F|%a|%U|%G' -- "$f" 2>/dev/null || echo "$f|absent"; done; :; }
 
@@ -42,12 +38,12 @@ account() { getent passwd "$ACCOUNT"; }
 
 packages() { dpkg-query -W -f '${Package} ${db:Status-Status}\n' $PACKAGES 2>/dev/null; :; }
 
-manifest() { [ -e "$SNAPSHOT" ] || return 3; cat -- "$SNAPSHOT/.boxwright/manifest.json"; }
-files() { [ -d "$SNAPSHOT" ] || return 3; find "$SNAPSHOT/" -path "$SNAPSHOT/.boxwright" -prune -o ! -type d -printf '%y|%s|%T@|%U|%i|%P\n'; }
+manifest() { [ -e "$SNAPSHOT" ] || return 3; cat -- "$SNAPSHOT/$MANIFEST"; }
+files() { [ -d "$SNAPSHOT" ] || return 3; find "$SNAPSHOT/" -path "$SNAPSHOT/$OWN" -prune -o ! -type d -printf '%y|%s|%T@|%U|%i|%P\n'; }
 # Builtins only: this is part of every run.
 users() {
   read -r h </proc/sys/kernel/hostname; printf '%s\n' "$h"
-  for u in "$SNAPSHOT"/.boxwright/users/*; do [ ! -e "$u" ] || printf '%s\n' "${u##*/}"; done
+  for u in "$SNAPSHOT/$USERS"/*; do [ ! -e "$u" ] || printf '%s\n' "${u##*/}"; done
 }
 
 # The other snapshots and the unfinished fetches of the repository: links, blocks of 512 bytes, size.
@@ -57,19 +53,19 @@ beside() {
   stat -c 'device|%d' -- "$HOME_OF"
   find "$HOME_OF/" -mindepth 2 -path "$SNAPSHOT" -prune -o -type f -printf 'file|%n|%b|%s|%P\n'
 }
-proven() { for f in "$HOME_OF"/*/.boxwright/manifest.json; do [ "$f" = "$SNAPSHOT/.boxwright/manifest.json" ] || cat -- "$f" 2>/dev/null; done; :; }
+proven() { for f in "$HOME_OF"/*/"$MANIFEST"; do [ "$f" = "$SNAPSHOT/$MANIFEST" ] || cat -- "$f" 2>/dev/null; done; :; }
 cached() { for c in $CACHES; do [ ! -d "$c/blobs" ] || find "$c/blobs" -maxdepth 1 -type f -printf '%D|%U|%s|%f\n'; done; :; }
 
 # Who uses a snapshot: units by their files, processes of this box, other boxes by their marks.
 uses() {
-  for s in "$HOME_OF"/*/ "$HOME_OF"/.fetching-*/ "$HOME_OF"/.incoming-*/; do
+  for s in "$HOME_OF"/*/ "$HOME_OF/$FETCHING"*/ "$HOME_OF/$INCOMING"*/; do
     [ -d "$s" ] && [ "$s" != "$SNAPSHOT/" ] || continue
     s=${s%/}; c=${s##*/}
     # On standard input, because a pattern among the arguments would find itself in /proc.
-    printf '%s' "$s" | grep -rlsF -f - /etc/systemd/system /run/systemd/system /usr/local/lib/systemd/system | sed "s/^/unit|$c|/"
+    printf '%s' "$s" | grep -rlsF -f - "$UNIT_FILES" /run/systemd/system /usr/local/lib/systemd/system | sed "s/^/unit|$c|/"
     { find /proc/[0-9]*/fd -lname "$s/*" 2>/dev/null; printf '%s' "$s" | grep -lsF -f - /proc/[0-9]*/maps /proc/[0-9]*/cmdline; } |
       cut -d / -f 3 | sort -u | sed "s/^/process|$c|/"
-    ls -- "$s/.boxwright/users" 2>/dev/null | sed "s/^/box|$c|/"
+    ls -- "$s/$USERS" 2>/dev/null | sed "s/^/box|$c|/"
   done; :
 }
 
@@ -100,8 +96,8 @@ sec manager manager
 [ -z "$UNITS" ] || {
   sec units units
   for unit in $UNITS; do sec "unit-file:$unit" unit_file "$unit"; done
-  sec ready ready
-  sec measured measured
+  sec ready noted "$READY"
+  sec measured noted "$MEASURED"
 }
 [ -z "$FOLDERS" ] || sec folders folders
 [ -z "$DISKS" ] || sec disks disks
@@ -109,7 +105,7 @@ sec manager manager
 [ -z "$PACKAGES" ] || sec packages packages
 [ -z "$SNAPSHOT" ] || {
   sec manifest manifest; sec files files; sec users users
-  [ -z "$NEIGHBOURS" ] && [ -e "$SNAPSHOT/.boxwright/manifest.json" ] || {
+  [ -z "$NEIGHBOURS" ] && [ -e "$SNAPSHOT/$MANIFEST" ] || {
     sec beside beside; sec proven proven; sec cached cached; sec uses uses
   }
 }

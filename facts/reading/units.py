@@ -9,6 +9,13 @@ from facts.sections import MISSING, Section
 from inventory.base import Frozen, Unknown
 from inventory.common.systemd import STOPPED, blocks, has_job, moment
 
+PROPERTIES = (
+    *("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "NRestarts"),
+    *("ExecMainStatus", "ExecMainStartTimestamp", "InvocationID", "NeedDaemonReload"),
+    *("DropInPaths", "MainPID", "Job"),
+)
+"""What systemctl is asked for."""
+
 
 class UnitFile(Frozen):
     """The unit's file in /etc/systemd/system."""

@@ -64,19 +64,19 @@ def test_kimi_takes_all_eight(gpu_box: Box) -> None:
     ("arguments", "shows"),
     [
         (["facts.gpu.Gpus", "sysfs=/opt/simulated/sys"], lambda value: len(value["gpus"]) == 8),
-        (["facts.numa.NumaNodes", "sysfs=/opt/simulated/sys"], lambda value: len(value) == 2),
+        (["facts.gpu.NumaNodes", "sysfs=/opt/simulated/sys"], lambda value: len(value) == 2),
         (
-            ["facts.disk.Disks", "paths=/shared/x,/opt"],
+            ["facts.parts.Disks", "paths=/shared/x,/opt"],
             lambda value: value[0]["parent"] == "/shared",
         ),
         (
-            ["facts.unit.Units", "units=vllm-kimi-k25.service,no.service"],
+            ["facts.parts.Units", "units=vllm-kimi-k25.service,no.service"],
             lambda value: [unit["load_state"] for unit in value] == ["loaded", "not-found"],
         ),
-        (["facts.snapshot.Snapshots", "folder=/shared/none"], lambda value: not value["exists"]),
-        (["facts.engine.Engines", "folder=/opt/vllm/none"], lambda value: not value["exists"]),
+        (["facts.parts.Snapshots", "folder=/shared/none"], lambda value: not value["exists"]),
+        (["facts.parts.Engines", "folder=/opt/vllm/none"], lambda value: not value["exists"]),
         (
-            ["facts.listener.Listeners", "port=8000"],
+            ["facts.parts.Listeners", "port=8000"],
             lambda value: value[0]["unit"] == KIMI_K25.unit,
         ),
     ],
