@@ -15,13 +15,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from inventory.errors import BoxwrightError, DesiredStateError, PreconditionError
+from inventory.errors import MISTAKE, BoxwrightError, DesiredStateError, PreconditionError
 
 FACT = "facts.record.Records"
 LINES = 6
 """Of pyinfra's own words that go into an error."""
-ANSWERED, PARTLY, MISTAKE = 0, 1, 2
-"""Exit codes: every box was read; some could not be, or an entry is damaged; none was."""
+ANSWERED, PARTLY = 0, 1
+"""Exit codes: every box was read; some could not be, or an entry is damaged. MISTAKE: none was."""
 
 
 def add_history_command(

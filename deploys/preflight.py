@@ -12,7 +12,7 @@ from facts.actual import Actual
 from facts.query import Query, query_for
 from inventory.base import Unknown
 from inventory.errors import PreconditionError
-from inventory.fit.fitting import Fitting, fitted
+from inventory.fit.fitted_service import FittedService, fitted_service
 from inventory.override import overridden
 from inventory.placement import Chosen, place
 from inventory.selection import selected
@@ -59,7 +59,7 @@ class Plan:
     placement: Chosen
     driver: str | None
     """Version of the GPUs' driver."""
-    fitting: Fitting
+    fitted: FittedService
     unit_text: str
     moved: bool
     """Whether the service leaves GPUs that its installed unit pins."""
@@ -147,7 +147,7 @@ def plan_for(desired: DesiredState, actual: Actual) -> Plan:
     chosen = place(
         service.placement, actual.hardware, own_units=leaving | {service.unit}, keep=keep
     )
-    fitting = fitted(
+    fitted = fitted_service(
         service,
         desired.snapshot.listing,
         desired.config,
@@ -157,14 +157,14 @@ def plan_for(desired: DesiredState, actual: Actual) -> Plan:
         leaving=leaving | {service.unit},
         accept=desired.accept,
     )
-    service = fitting.service
+    service = fitted.service
     text = unit_text(
         service,
         folder=desired.snapshot.folder,
         gpu_environment=chosen.environment,
         numa_nodes=chosen.numa_bind_nodes,
         conflicts=tuple(sorted(leaving)),
-        accepted=fitting.accepted,
+        accepted=fitted.accepted,
     )
     # Computed for their refusals: the operations compute them again from the box as it is then.
     unit_differences(service.unit, text, have)
@@ -175,7 +175,7 @@ def plan_for(desired: DesiredState, actual: Actual) -> Plan:
     require_port(service, actual, leaving)
     moved = bool(keep) and set(keep) != set(chosen.gpus)
     driver = None if isinstance(actual.hardware.driver, Unknown) else actual.hardware.driver
-    return Plan(desired, service, chosen, driver, fitting, text, moved)
+    return Plan(desired, service, chosen, driver, fitted, text, moved)
 
 
 def require_ground(actual: Actual, service: Service) -> None:

@@ -95,12 +95,12 @@ def _steps(plan: Plan, rollback: bool) -> None:
     """The operations in their desired."""
     desired = plan.desired
     want, query = plan.service, desired.query.model_copy(update={"hardware": False})
-    for sentence in (*plan.placement.why, *plan.fitting.notes):
+    for sentence in (*plan.placement.why, *plan.fitted.notes):
         logger.info(f"{host.print_prefix}{sentence}")
-    for warning in (*plan.placement.warnings, *plan.fitting.warnings):
+    for warning in (*plan.placement.warnings, *plan.fitted.warnings):
         logger.warning(f"{host.print_prefix}{warning}")
-    if plan.fitting.answer is not None and host.state.config.DIFF:
-        for line in plan.fitting.answer.explain().splitlines():
+    if plan.fitted.answer is not None and host.state.config.DIFF:
+        for line in plan.fitted.answer.explain().splitlines():
             logger.info(f"{host.print_prefix}    {line}")
 
     ground(name=f"{want.name}: packages, user, folders", service=want, query=query)
@@ -164,7 +164,7 @@ def _steps(plan: Plan, rollback: bool) -> None:
         snapshot=desired.snapshot,
         driver=plan.driver,
         rollback=rollback,
-        max_num_seqs=plan.fitting.most_sequences,
+        max_num_seqs=plan.fitted.fits_max_num_seqs,
     )
     if want.throughput is not None:
         throughput(

@@ -15,6 +15,9 @@ and what to do next.
 
 from __future__ import annotations
 
+MISTAKE = 2
+"""Exit code of every command that ends with one of these before it has an answer."""
+
 
 class BoxwrightError(Exception):
     """Base of all errors.

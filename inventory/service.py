@@ -24,7 +24,7 @@ from inventory.engine import Vllm
 from inventory.start_limits import StartLimits, start_limits
 from inventory.throughput import Throughput
 
-Within = Literal["numa-node", "socket", "nvlink", "host"]
+Proximity = Literal["numa-node", "socket", "nvlink", "host"]
 """How close the GPUs of one service must be to each other."""
 
 
@@ -64,7 +64,7 @@ class Placement(Desired):
 
     gpus: int = Field(ge=0, le=1024)
     """How many; 0 serves from the CPU."""
-    within: Within = "numa-node"
+    within: Proximity = "numa-node"
     """The GPUs share this; ``host`` takes any."""
     uuids: tuple[OneLine, ...] = ()
     """Exactly these GPUs, by NVML UUID; empty lets boxwright choose."""

@@ -6,8 +6,8 @@ Pure functions. :func:`inventory.fit.fit.fit` is the whole answer; each module h
   known
 - how its engine is set: settings, settings_of, defaults, resolve, version, card
 - what is legal: shapes, shape_blocks, compatibility, engine_names, flags
-- what it costs: weights, matrices, ignored; kv, kv_bytes; overhead, outside_torch, constants;
+- what it costs: weights, matrices, ignored; kv; overhead, outside_torch, constants;
   memory
-- what follows: memory_verdicts, verdict, derive, load_time
+- what follows: memory_verdicts, verdict, derive, load_time; fitted_service for one box
 - how it is said: explain, cli. tests/benchmarks/published compares it with published starts
 """

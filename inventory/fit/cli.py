@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from inventory.base import Unknown
-from inventory.errors import BoxwrightError, DesiredStateError
+from inventory.errors import MISTAKE, BoxwrightError, DesiredStateError
 from inventory.fit.answer.derive import Parallel, parallel_sizes
 from inventory.fit.fit import Fit, fit
 from inventory.fit.legality.flags import Help, read_help
@@ -22,14 +22,13 @@ from inventory.fit.model.folder import architecture_in
 from inventory.fit.model.known import KNOWN, known_architecture
 from inventory.fit.settings.card import parse_cards
 from inventory.fit.settings.settings import EngineSettings
-from inventory.fit.settings.version import release
+from inventory.fit.settings.version import NEWEST_READ, release, shown
 
 if TYPE_CHECKING:
     from inventory.service import Service
 
-STARTS, FAILS, MISTAKE = 0, 1, 2
-"""Exit codes: it starts as far as is known; it does not; the question was not understood."""
-NEWEST = "0.32.0"
+STARTS, FAILS = 0, 1
+"""Exit codes: it starts as far as is known; it does not."""
 
 
 def add_fit_command(
@@ -45,7 +44,9 @@ def add_fit_command(
     )
     parser.add_argument("model", help="service of the catalogue, repository, or local folder")
     parser.add_argument("--gpus", required=True, help='4x"RTX PRO 6000", 8xH200, 2x48GiB')
-    parser.add_argument("--engine", help=f"vLLM's version (default: the service's, or {NEWEST})")
+    parser.add_argument(
+        "--engine", help=f"vLLM's version (default: the service's, or {shown(NEWEST_READ)})"
+    )
     parser.add_argument("--tensor-parallel-size", "-tp", type=_positive, dest="tp")
     parser.add_argument("--pipeline-parallel-size", "-pp", type=_positive, dest="pp")
     parser.add_argument("--data-parallel-size", "-dp", type=_positive, dest="dp")
@@ -131,7 +132,7 @@ def _overridden(settings: EngineSettings | None, arguments: argparse.Namespace) 
     }
     given |= {name: True for name in ("ep", "enforce_eager") if getattr(arguments, name)}
     if arguments.engine is not None or settings is None:
-        given["engine"] = arguments.engine or NEWEST
+        given["engine"] = arguments.engine or shown(NEWEST_READ)
     utilisation = given.get("gpu_memory_utilization")
     if utilisation is not None and not 0 < utilisation <= 1:
         raise DesiredStateError(

@@ -2,7 +2,7 @@
 
 - result: what is handed back
 - candidates: which GPUs may be taken, and who holds the others
-- box: how the GPUs of this box lie to each other
+- layout: how the GPUs of this box lie to each other
 - ranking: which group is the best
 - binding: whether the service's memory and threads are bound to NUMA nodes
 - explain: reasons, warnings, errors
@@ -10,6 +10,6 @@
 """
 
 from inventory.placement.choose import place
-from inventory.placement.result import Chosen, Holder, Rejected
+from inventory.placement.result import Chosen, GpuUser, Rejected
 
-__all__ = ["Chosen", "Holder", "Rejected", "place"]
+__all__ = ["Chosen", "GpuUser", "Rejected", "place"]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from inventory.base import Unknown
 from inventory.common.gpu import idle_limit
 from inventory.hardware import Gpu, GpuProcess, Hardware
-from inventory.placement.result import Holder, Rejected, gib
+from inventory.placement.result import GpuUser, Rejected, gib
 
 
 @dataclass(frozen=True)
@@ -151,23 +151,23 @@ def _word(value: object) -> str:
     return value.unknown if isinstance(value, Unknown) else str(value)
 
 
-def holders(processes: Sequence[GpuProcess], gpus: Sequence[Gpu]) -> tuple[Holder, ...]:
+def holders(processes: Sequence[GpuProcess], gpus: Sequence[Gpu]) -> tuple[GpuUser, ...]:
     """Processes by their unit, those with the most GPUs first."""
     grouped: dict[str, list[GpuProcess]] = {}
     for process in processes:
         key = process.unit if isinstance(process.unit, str) else f"pid {_word(process.pid)}"
         grouped.setdefault(key, []).append(process)
     order = [gpu.uuid for gpu in gpus]
-    found = [_holder(group, order) for group in grouped.values()]
+    found = [_gpu_user(group, order) for group in grouped.values()]
     return tuple(sorted(found, key=lambda holder: (-len(holder.gpus), who(holder))))
 
 
-def _holder(group: Sequence[GpuProcess], order: Sequence[str]) -> Holder:
+def _gpu_user(group: Sequence[GpuProcess], order: Sequence[str]) -> GpuUser:
     amounts = [process.memory for process in group]
     known = [amount for amount in amounts if isinstance(amount, int)]
     names = sorted({f"{process.name} (pid {_word(process.pid)})" for process in group})
     first = ", ".join(names[:2]) + (f" and {len(names) - 2} more" if names[2:] else "")
-    return Holder(
+    return GpuUser(
         unit=group[0].unit,
         process=first,
         gpus=tuple(uuid for uuid in order if any(process.gpu == uuid for process in group)),
@@ -177,7 +177,7 @@ def _holder(group: Sequence[GpuProcess], order: Sequence[str]) -> Holder:
     )
 
 
-def who(holder: Holder) -> str:
+def who(holder: GpuUser) -> str:
     """A holder by its unit, or by its processes where it has none or it is unknown."""
     return holder.unit if isinstance(holder.unit, str) else holder.process
 

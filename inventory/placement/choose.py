@@ -8,7 +8,6 @@ from inventory.base import Unknown
 from inventory.hardware import Gpu, Hardware
 from inventory.placement import refusal
 from inventory.placement.binding import binding
-from inventory.placement.box import Box
 from inventory.placement.candidates import (
     Terms,
     full_name,
@@ -18,9 +17,10 @@ from inventory.placement.candidates import (
     sort_out,
 )
 from inventory.placement.explain import listed, places, reasons, warnings
+from inventory.placement.layout import BoxLayout
 from inventory.placement.ranking import groups, rank
-from inventory.placement.result import Chosen, Holder, Rejected, gib
-from inventory.service import Placement, Within
+from inventory.placement.result import Chosen, GpuUser, Rejected, gib
+from inventory.service import Placement, Proximity
 
 
 def place(
@@ -55,7 +55,7 @@ def place(
         named=wish.uuids,
     )
     hardware = hardware.model_copy(update={"gpus": in_bus_order(hardware.gpus)})
-    box = Box(hardware)
+    box = BoxLayout(hardware)
     candidates, rejected = sort_out(hardware, terms)
     if wish.uuids:
         group = _named(wish, hardware, candidates, rejected, terms)
@@ -98,7 +98,11 @@ def _named(
 
 
 def _kept(
-    box: Box, best: tuple[Gpu, ...], candidates: Sequence[Gpu], keep: Sequence[str], bound: Within
+    box: BoxLayout,
+    best: tuple[Gpu, ...],
+    candidates: Sequence[Gpu],
+    keep: Sequence[str],
+    bound: Proximity,
 ) -> tuple[tuple[Gpu, ...], list[str]]:
     """The placement in force where it is still valid, else the best."""
     names = set(keep)
@@ -113,7 +117,7 @@ def _kept(
 
 
 def _chosen(
-    box: Box,
+    box: BoxLayout,
     group: Sequence[Gpu],
     said: Sequence[str],
     candidates: Sequence[Gpu],
@@ -149,7 +153,7 @@ def _free(gpu: Gpu) -> str:
     return f"{gib(gpu.memory_free)} free"
 
 
-def _held(hardware: Hardware, group: Sequence[Gpu], terms: Terms) -> tuple[Holder, ...]:
+def _held(hardware: Hardware, group: Sequence[Gpu], terms: Terms) -> tuple[GpuUser, ...]:
     uuids = {gpu.uuid for gpu in group}
     told = () if isinstance(hardware.processes, Unknown) else hardware.processes
     own = [process for process in told if is_own(process, terms.own) and process.gpu in uuids]

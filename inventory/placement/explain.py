@@ -7,11 +7,11 @@ from collections.abc import Sequence
 
 from inventory.base import Unknown
 from inventory.hardware import Gpu, Hardware
-from inventory.placement.box import Box, is_nvlink
 from inventory.placement.candidates import Terms, uses
+from inventory.placement.layout import BoxLayout, is_nvlink
 from inventory.placement.ranking import is_mixed, kind_of, narrow
 from inventory.placement.result import Closeness, called, gib
-from inventory.service import Within
+from inventory.service import Proximity
 
 _SHARED: dict[Closeness, str] = {
     "cpu": "no GPU",
@@ -38,7 +38,11 @@ def places(group: Sequence[Gpu]) -> str:
 
 
 def reasons(
-    box: Box, group: Sequence[Gpu], candidates: Sequence[Gpu], wish: Within, bound: Within
+    box: BoxLayout,
+    group: Sequence[Gpu],
+    candidates: Sequence[Gpu],
+    wish: Proximity,
+    bound: Proximity,
 ) -> list[str]:
     """Why a group was taken."""
     shared = _SHARED[box.closeness(group)]
@@ -66,7 +70,7 @@ def reasons(
     return said
 
 
-def warnings(box: Box, group: Sequence[Gpu], terms: Terms) -> list[str]:
+def warnings(box: BoxLayout, group: Sequence[Gpu], terms: Terms) -> list[str]:
     """What may go wrong or slow with a group: predictions, none of which stops a run."""
     found = [
         *_locality(box, group),
@@ -83,7 +87,7 @@ def warnings(box: Box, group: Sequence[Gpu], terms: Terms) -> list[str]:
     return found
 
 
-def _locality(box: Box, group: Sequence[Gpu]) -> list[str]:
+def _locality(box: BoxLayout, group: Sequence[Gpu]) -> list[str]:
     found = []
     closeness = box.closeness(group)
     if closeness == "unknown" and len(group) > 1:
@@ -103,7 +107,7 @@ def _locality(box: Box, group: Sequence[Gpu]) -> list[str]:
     return found
 
 
-def _peers(box: Box, group: Sequence[Gpu]) -> list[str]:
+def _peers(box: BoxLayout, group: Sequence[Gpu]) -> list[str]:
     found = []
     pairs = list(box.pairs(group))
     refused = sum(link.p2p is False for link in pairs)
@@ -126,7 +130,7 @@ def _peers(box: Box, group: Sequence[Gpu]) -> list[str]:
     return found
 
 
-def _cards(box: Box, group: Sequence[Gpu]) -> list[str]:
+def _cards(box: BoxLayout, group: Sequence[Gpu]) -> list[str]:
     found = []
     if is_mixed(group):
         kinds = Counter(kind_of(gpu)[0] for gpu in group)

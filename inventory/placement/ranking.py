@@ -9,19 +9,19 @@ from math import comb
 
 from inventory.base import Unknown
 from inventory.hardware import Gpu, Link
-from inventory.placement.box import PCIE, Box, is_nvlink
+from inventory.placement.layout import PCIE, BoxLayout, is_nvlink
 
 _MOST_GROUPS = 6000
 """Up to this many groups all are weighed (4 of 16 are 1,820, 8 of 16 are 12,870)."""
 
 _TIERS = {"nvlink": 0, "numa-node": 1, "socket": 2, "host": 4, "unknown": 5}
-_ONE_BRIDGE = 3
+_BELOW_ONE_BRIDGE = 3
 """Below one host bridge, where the node is not told: behind the socket, before the rest."""
 
-Rank = tuple[object, ...]
+Preference = tuple[object, ...]
 
 
-def groups(box: Box, candidates: Sequence[Gpu], count: int) -> Iterator[tuple[Gpu, ...]]:
+def groups(box: BoxLayout, candidates: Sequence[Gpu], count: int) -> Iterator[tuple[Gpu, ...]]:
     """The groups to weigh, each in bus order.
 
     All of them where that is affordable. On larger boxes those inside each neighbourhood (an
@@ -44,7 +44,7 @@ def groups(box: Box, candidates: Sequence[Gpu], count: int) -> Iterator[tuple[Gp
                 yield group
 
 
-def _neighbourhoods(box: Box, gpus: Sequence[Gpu]) -> Iterator[list[Gpu]]:
+def _neighbourhoods(box: BoxLayout, gpus: Sequence[Gpu]) -> Iterator[list[Gpu]]:
     for gpu in gpus:
         island = [gpu]
         for other in gpus:
@@ -70,7 +70,7 @@ def is_mixed(group: Sequence[Gpu]) -> bool:
     return len({kind_of(gpu) for gpu in group}) > 1
 
 
-def rank(box: Box, group: Sequence[Gpu], candidates: Sequence[Gpu]) -> Rank:
+def rank(box: BoxLayout, group: Sequence[Gpu], candidates: Sequence[Gpu]) -> Preference:
     """The lower, the better. In this order:
 
     1. like cards: a mixed group has the memory of its smallest card and the speed of its slowest
@@ -89,7 +89,7 @@ def rank(box: Box, group: Sequence[Gpu], candidates: Sequence[Gpu]) -> Rank:
     nodes = box.nodes(group)
     tier = _TIERS[box.closeness(group)]
     if tier == _TIERS["unknown"] and box.one_bridge(group):
-        tier = _ONE_BRIDGE
+        tier = _BELOW_ONE_BRIDGE
     return (
         is_mixed(group),
         not nvlink,
@@ -120,14 +120,14 @@ def _path_length(pairs: Sequence[Link]) -> int:
     )
 
 
-def _left_over(box: Box, rest: Sequence[Gpu]) -> tuple[int, ...]:
+def _left_over(box: BoxLayout, rest: Sequence[Gpu]) -> tuple[int, ...]:
     """Sizes of what stays together, largest first, negated: large ones rank first."""
     linked = _linked(box, rest)
     sizes = Counter((linked[gpu.uuid], _node_key(gpu), kind_of(gpu)) for gpu in rest)
     return tuple(sorted(-size for size in sizes.values()))
 
 
-def _linked(box: Box, gpus: Sequence[Gpu]) -> dict[str, str]:
+def _linked(box: BoxLayout, gpus: Sequence[Gpu]) -> dict[str, str]:
     """A name for each set of GPUs that NVLink joins: its first member's. Without NVLink none."""
     names = {gpu.uuid: gpu.uuid for gpu in gpus}
     for link in box.pairs(gpus):

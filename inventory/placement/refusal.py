@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from inventory.base import Unknown
 from inventory.errors import PlacementError
 from inventory.hardware import Gpu, Hardware
-from inventory.placement.box import Box
 from inventory.placement.candidates import Terms, holders, is_own, who
 from inventory.placement.explain import places
-from inventory.placement.result import Holder, Rejected, called, gib
-from inventory.service import Placement, Within
+from inventory.placement.layout import BoxLayout
+from inventory.placement.result import GpuUser, Rejected, called, gib
+from inventory.service import Placement, Proximity
 
 _STATES = {
     "no-hardware": (
@@ -29,14 +29,14 @@ _STATES = {
     ),
     "unknown": ("GPUs that could not be read", "run nvidia-smi on the box and resolve its message"),
 }
-_WITHIN: dict[Within, str] = {
+_WITHIN: dict[Proximity, str] = {
     "numa-node": "in one NUMA node",
     "socket": "on one socket",
     "nvlink": "with NVLink between every pair",
     "host": "anywhere on the box",
 }
 
-_WIDER: dict[Within, tuple[Within, ...]] = {
+_WIDER: dict[Proximity, tuple[Proximity, ...]] = {
     "nvlink": ("numa-node", "socket"),
     "numa-node": ("socket",),
     "socket": (),
@@ -98,7 +98,7 @@ def too_few(
     )
 
 
-def in_the_way(hardware: Hardware, terms: Terms) -> tuple[Holder, ...]:
+def in_the_way(hardware: Hardware, terms: Terms) -> tuple[GpuUser, ...]:
     """Who else holds GPUs of the box."""
     if isinstance(hardware.processes, Unknown):
         return ()
@@ -106,7 +106,7 @@ def in_the_way(hardware: Hardware, terms: Terms) -> tuple[Holder, ...]:
     return holders(others, hardware.gpus)
 
 
-def holds(holder: Holder) -> str:
+def holds(holder: GpuUser) -> str:
     """``vllm-kimi-k25.service holds 6 GPUs (540.0 GiB) and must leave first``."""
     count = f"{len(holder.gpus)} GPU{'' if len(holder.gpus) == 1 else 's'}"
     name = who(holder)
@@ -114,7 +114,7 @@ def holds(holder: Holder) -> str:
     return f"{name} holds {count} ({gib(holder.memory)}{detail}) and must leave first"
 
 
-def _make_room(others: Sequence[Holder], wish: Placement) -> str:
+def _make_room(others: Sequence[GpuUser], wish: Placement) -> str:
     units = [holder.unit for holder in others if isinstance(holder.unit, str)]
     services = [unit for unit in units if unit.endswith(".service")]
     if services:
@@ -131,10 +131,10 @@ def _make_room(others: Sequence[Holder], wish: Placement) -> str:
 
 def too_far_apart(
     wish: Placement,
-    box: Box,
+    box: BoxLayout,
     candidates: Sequence[Gpu],
     rejected: Sequence[Rejected],
-    bound: Within,
+    bound: Proximity,
     terms: Terms,
 ) -> PlacementError:
     """Enough candidates, but no group of them is close enough."""
@@ -156,7 +156,7 @@ def too_far_apart(
     )
 
 
-def _largest(box: Box, candidates: Sequence[Gpu], bound: Within) -> int:
+def _largest(box: BoxLayout, candidates: Sequence[Gpu], bound: Proximity) -> int:
     """The size of the largest group that is close enough, grown from each GPU."""
     best = 0
     for first in candidates:

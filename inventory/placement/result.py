@@ -14,7 +14,7 @@ Closeness = Literal["cpu", "nvlink", "numa-node", "socket", "host", "unknown"]
 """The closest thing that all chosen GPUs share. ``unknown``: the box does not tell."""
 
 
-class Holder(Frozen):
+class GpuUser(Frozen):
     """Someone who holds memory of GPUs."""
 
     unit: str | Unknown | None = Field(description="systemd unit; None outside any unit")
@@ -39,7 +39,7 @@ class Chosen(Frozen):
     why: tuple[str, ...] = Field(description="sentences")
     warnings: tuple[str, ...] = ()
     rejected: tuple[Rejected, ...] = Field(default=(), description="the other GPUs of the box")
-    held_by: tuple[Holder, ...] = Field(
+    held_by: tuple[GpuUser, ...] = Field(
         default=(), description="own units that hold these GPUs now and leave before the start"
     )
     environment: dict[str, str] = Field(description="variables of the unit that select the GPUs")

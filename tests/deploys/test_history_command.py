@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from deploys.history import MISTAKE, PARTLY
+from deploys.history import PARTLY
+from inventory.errors import MISTAKE
 from operations.tools import programs, run_module, tools_script
 from tests.facts.history.recorded import DAY, NOW, OLD, TP4, entry, throughput
 from tests.lab.base import REPO, Lab

@@ -108,8 +108,8 @@ def test_the_story_is_planned_on_four_gpus_of_one_node() -> None:
     assert len(set(plan.placement.numa_nodes)) == 1
     assert f"CUDA_VISIBLE_DEVICES={','.join(plan.placement.gpus)}" in plan.unit_text
     assert "--max-num-seqs 256" in plan.unit_text
-    assert plan.fitting.answer is not None
-    assert plan.fitting.answer.outcome == "starts"
+    assert plan.fitted.answer is not None
+    assert plan.fitted.answer.outcome == "starts"
 
 
 def test_kimi_in_the_way_is_named_where_it_is_not_replaced() -> None:
@@ -153,7 +153,7 @@ def test_a_certainty_that_the_operator_accepts_is_said_and_recorded() -> None:
     service = engine(max_model_len=999_999)
     plan = plan_for(wanted(service, accept=frozenset({"context", "kv-context"})), actual())
     assert any(
-        text.startswith("accepted by the operator: [context]") for text in plan.fitting.warnings
+        text.startswith("accepted by the operator: [context]") for text in plan.fitted.warnings
     )
     assert "# Accepted against the fit: context kv-context." in plan.unit_text.splitlines()
 
@@ -164,19 +164,19 @@ def test_what_is_left_open_is_derived_the_same_way_on_a_busy_box() -> None:
     busy = plan_for(wanted(service), actual(eight(*map(kimi, range(8)), used=80 * GIB)))
     assert idle.unit_text == busy.unit_text
     assert idle.service.engine.max_num_seqs == 256
-    assert any("max_num_seqs 256" in note for note in idle.fitting.notes)
+    assert any("max_num_seqs 256" in note for note in idle.fitted.notes)
     assert idle.service.load_seconds != 900
 
 
 def test_eight_gpus_without_another_word_split_experts_whole() -> None:
     plan = plan_for(wanted(on(8)), actual())
     assert "--enable-expert-parallel" in plan.unit_text
-    assert any("whole experts on each rank" in note for note in plan.fitting.notes)
+    assert any("whole experts on each rank" in note for note in plan.fitted.notes)
 
 
 def test_a_model_whose_config_could_not_be_had_is_served_with_a_warning() -> None:
     plan = plan_for(wanted(config=None), actual())
-    assert plan.fitting.warnings == ("the fit was not computed: there is no config.json",)
+    assert plan.fitted.warnings == ("the fit was not computed: there is no config.json",)
 
 
 def test_a_placement_in_force_is_kept() -> None:

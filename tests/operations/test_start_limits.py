@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from inventory.base import Unknown
 from inventory.catalogue import CATALOGUE, MINIMAX_M25
 from inventory.engine import Vllm
-from inventory.fit.answer.completed import completed
 from inventory.fit.fit import Fit, fit
+from inventory.fit.fitted_service import completed
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.config import read_architecture
 from inventory.fit.model.known import known_architecture

@@ -11,7 +11,7 @@ from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
 
-RULES: dict[Mode, str] = {
+RULE_OF_MODE: dict[Mode, str] = {
     "free": "free-memory",
     "weights": "weights",
     "profile": "profile",
@@ -62,7 +62,7 @@ def _verdict(
 ) -> Verdict:
     choices = _choices(architecture, found, cards, margin.mode)
     return Verdict(
-        rule=RULES[margin.mode],
+        rule=RULE_OF_MODE[margin.mode],
         certain=margin.left.high < 0,
         fails=margin.left.likely < 0,
         wanted=_wanted(found, margin.mode),

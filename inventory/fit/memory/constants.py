@@ -11,6 +11,11 @@ from typing import NamedTuple
 
 from inventory.fit.settings.version import Release
 
+HALF_PRECISION = 2
+"""Bytes of a number in 16 bit."""
+LATER: Release = (0, 21, 0)
+"""Since when CUDA graphs, and what desktop cards hold outside torch, are smaller."""
+
 
 class Guess(NamedTuple):
     """A constant with the range in which measurements lay."""

@@ -10,7 +10,6 @@ from inventory.fit.settings.card import Card
 from inventory.fit.settings.resolve import Resolved
 from inventory.fit.settings.version import Release
 
-_LATER: Release = (0, 21, 0)
 _CONTEXT_GREW: Release = (0, 18, 0)
 _BLACKWELL_DESKTOP = 12.0
 _GRAPHICS = (8.6, 8.9)
@@ -36,7 +35,7 @@ def _not_torch_single(resolved: Resolved, cards: tuple[Card, ...], version: Rele
 def _not_torch_several(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> c.Guess:
     if resolved.link == "nvlink":
         return _since(c.NOT_TORCH_NVLINK, version)
-    if resolved.link == "pcie" and version < _LATER and _is_desktop_blackwell(cards):
+    if resolved.link == "pcie" and version < c.LATER and _is_desktop_blackwell(cards):
         return c.NOT_TORCH_PCIE_BLACKWELL
     if resolved.link == "pcie":
         return _since(c.NOT_TORCH_PCIE, version)

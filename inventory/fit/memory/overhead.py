@@ -15,8 +15,6 @@ from inventory.fit.settings.card import Card
 from inventory.fit.settings.resolve import Resolved
 from inventory.fit.settings.version import NEWEST_READ, Release, shown
 
-_HALF_PRECISION = 2
-_LATER: Release = (0, 21, 0)
 _SPARSE_TOKENS = 8192
 _CAPTURE_LIMIT = 512
 
@@ -135,7 +133,7 @@ def _sampler(
         0 if isinstance(hidden, Unknown) else resolved.max_num_batched_tokens * hidden * element
     )
     # The logits themselves come in the model's type: pv-l8-f32 takes 2 bytes more for each.
-    wider = logits * (element - _HALF_PRECISION)
+    wider = logits * (element - c.HALF_PRECISION)
     base = exactly(from_gib(regime.base) + output + wider)
     return base + Span(
         low=round(logits * regime.per_logit.low),
@@ -160,7 +158,7 @@ def _forward(
     if a.experts is not None and a.layers == len(a.experts.layers):
         widths = [a.experts.shared_intermediate]
     per_token = c.FORWARD_HIDDENS * hidden + c.FORWARD_WIDTHS * max(widths, default=0) / tp
-    held = from_gib(c.FORWARD_BASE) + round(tokens * per_token * _HALF_PRECISION)
+    held = from_gib(c.FORWARD_BASE) + round(tokens * per_token * c.HALF_PRECISION)
     return exactly(held) + workspace
 
 
@@ -175,7 +173,7 @@ def _workspace(architecture: Architecture, resolved: Resolved) -> Span:
         return NOTHING
     width = moe.intermediate if resolved.settings.ep else moe.intermediate // resolved.settings.tp
     tokens = min(resolved.max_num_batched_tokens, c.WORKSPACE_TOKENS)
-    rows = tokens * moe.per_token * _HALF_PRECISION
+    rows = tokens * moe.per_token * c.HALF_PRECISION
     return exactly(rows * (max(2 * width, hidden) + max(width, hidden)))
 
 
@@ -199,7 +197,7 @@ def _graphs(architecture: Architecture, resolved: Resolved, version: Release) ->
     amount = c.GRAPHS_BASE + c.GRAPHS_PER_LAYER * layers
     amount += c.GRAPHS_EXPERTS if architecture.experts is not None else 0.0
     share = _capture_sizes(resolved.max_num_seqs) / c.GRAPHS_FULL_SIZES
-    amount *= c.GRAPHS_LATER if version >= _LATER else 1.0
+    amount *= c.GRAPHS_LATER if version >= c.LATER else 1.0
     amount += c.GRAPHS_LINEAR if "linear" in architecture.kinds else 0.0
     return _scaled(exactly(from_gib(amount * share)), c.GRAPHS_SPREAD)
 

@@ -12,12 +12,13 @@ from pydantic import Field
 
 from inventory.base import Frozen, Unknown
 from inventory.common.units import ceil_div
+from inventory.fit.memory.constants import HALF_PRECISION
 from inventory.fit.memory.matrices import Matrices, Piece, absorbed, rotary
 from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.settings import EngineSettings
 
-Source = Literal["headers", "files", "architecture", "given"]
+WeightsSource = Literal["headers", "files", "architecture", "given"]
 
 _FILES_SPREAD = 0.01
 """How far the split may be off where only the total of the files is known."""
@@ -25,10 +26,9 @@ _DRAFT_THERE = 0.9
 """Share of the draft layers' bytes that the files must have to spare for them to be there."""
 _UNSPLIT_SPREAD = 0.05
 """The same, where not even the architecture is known."""
-_HALF_PRECISION = 2
 
 
-class Part(Frozen):
+class WeightPart(Frozen):
     """One kind of weights."""
 
     name: str
@@ -41,8 +41,8 @@ class Weights(Frozen):
     """The weights on the fullest rank."""
 
     per_rank: Span = Field(description="bytes")
-    source: Source
-    parts: tuple[Part, ...] = ()
+    source: WeightsSource
+    parts: tuple[WeightPart, ...] = ()
     remark: str = Field(default="", description="what the range is about")
 
 
@@ -68,7 +68,7 @@ def weights(architecture: Architecture, settings: EngineSettings) -> Weights | U
 
 
 def _weights(architecture: Architecture, settings: EngineSettings) -> Weights | Unknown:
-    converts = settings.element_bytes != _HALF_PRECISION or (
+    converts = settings.element_bytes != HALF_PRECISION or (
         settings.quantization is not None and architecture.quantisation is None
     )
     if architecture.tensors is not None and not converts:
@@ -90,7 +90,7 @@ def _weights(architecture: Architecture, settings: EngineSettings) -> Weights | 
         )
     fullest = max(stages, key=lambda stage: _sum(stage).likely)
     computed = _sum(fullest)
-    parts = _parts(fullest, stages)
+    parts = _weight_parts(fullest, stages)
     if isinstance(size, Unknown):
         return Weights(
             per_rank=computed,
@@ -154,7 +154,7 @@ def _from_headers(architecture: Architecture, settings: EngineSettings) -> Weigh
         ("draft", sums.draft if settings.draft else 0, settings.tp, 1),
     )
     parts = tuple(
-        Part(
+        WeightPart(
             name=name,
             total=total,
             per_rank=ceil_div(ceil_div(total, share), stages),
@@ -245,7 +245,7 @@ def _sum(pieces: list[Piece]) -> Span:
     )
 
 
-def _parts(fullest: list[Piece], stages: list[list[Piece]]) -> tuple[Part, ...]:
+def _weight_parts(fullest: list[Piece], stages: list[list[Piece]]) -> tuple[WeightPart, ...]:
     totals: dict[str, float] = {}
     shares: dict[str, float] = {}
     for piece in fullest:
@@ -255,7 +255,9 @@ def _parts(fullest: list[Piece], stages: list[list[Piece]]) -> tuple[Part, ...]:
             totals[piece.name] = totals.get(piece.name, 0.0) + piece.likely
     whole = {piece.name for piece in fullest if piece.share == 1}
     return tuple(
-        Part(name=name, total=round(totals[name]), per_rank=round(share), replicated=name in whole)
+        WeightPart(
+            name=name, total=round(totals[name]), per_rank=round(share), replicated=name in whole
+        )
         for name, share in shares.items()
         if share
     )

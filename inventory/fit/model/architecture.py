@@ -12,7 +12,7 @@ from pydantic import Field
 
 from inventory.base import Frozen, Unknown
 
-Count = int | Unknown
+Dimension = int | Unknown
 LayerKind = Literal["full", "sliding", "chunked", "linear", "none"]
 """How a layer looks back: at everything; through a window; within its chunk; by a state of fixed
 size (linear attention, Mamba, short convolutions); not at all (an MLP that counts as a layer)."""
@@ -26,23 +26,23 @@ class Mla(Frozen):
     kv_rank: int = Field(description="kv_lora_rank")
     rope: int = Field(description="qk_rope_head_dim")
     q_rank: int | None = Field(default=None, description="q_lora_rank; None has no compression")
-    nope: Count = Field(default=_NOT_SAID, description="qk_nope_head_dim")
-    value: Count = Field(default=_NOT_SAID, description="v_head_dim")
+    nope: Dimension = Field(default=_NOT_SAID, description="qk_nope_head_dim")
+    value: Dimension = Field(default=_NOT_SAID, description="v_head_dim")
 
 
 class Indexer(Frozen):
     """The small attention that picks tokens for sparse MLA (DeepSeek V3.2, GLM-5)."""
 
     head_dim: int
-    heads: Count = _NOT_SAID
+    heads: Dimension = _NOT_SAID
 
 
 class Experts(Frozen):
     """Mixture of experts."""
 
     count: int
-    per_token: Count = _NOT_SAID
-    intermediate: Count = Field(default=_NOT_SAID, description="width of one expert")
+    per_token: Dimension = _NOT_SAID
+    intermediate: Dimension = Field(default=_NOT_SAID, description="width of one expert")
     shared_intermediate: int = Field(default=0, description="width of all shared experts together")
     layers: tuple[int, ...] = Field(description="indices of the layers that have experts")
 
@@ -83,10 +83,10 @@ class Quantisation(Frozen):
 class Vision(Frozen):
     """The encoder for images."""
 
-    heads: Count = _NOT_SAID
-    layers: Count = _NOT_SAID
-    hidden: Count = _NOT_SAID
-    intermediate: Count = _NOT_SAID
+    heads: Dimension = _NOT_SAID
+    layers: Dimension = _NOT_SAID
+    hidden: Dimension = _NOT_SAID
+    intermediate: Dimension = _NOT_SAID
 
 
 class Checkpoint(Frozen):
@@ -126,28 +126,28 @@ class Architecture(Frozen):
 
     name: str | Unknown = Field(description="class, e.g. MiniMaxM2ForCausalLM")
     model_type: str | Unknown = _NOT_SAID
-    layers: Count = _NOT_SAID
-    hidden: Count = _NOT_SAID
-    heads: Count = Field(default=_NOT_SAID, description="query heads")
-    kv_heads: Count = _NOT_SAID
-    head_dim: Count = _NOT_SAID
-    value_dim: Count = Field(default=_NOT_SAID, description="of a value head, mostly head_dim")
+    layers: Dimension = _NOT_SAID
+    hidden: Dimension = _NOT_SAID
+    heads: Dimension = Field(default=_NOT_SAID, description="query heads")
+    kv_heads: Dimension = _NOT_SAID
+    head_dim: Dimension = _NOT_SAID
+    value_dim: Dimension = Field(default=_NOT_SAID, description="of a value head, mostly head_dim")
     global_head_dim: int | None = Field(
         default=None, description="of the full layers, where the window layers have another"
     )
     global_kv_heads: int | None = Field(default=None, description="of the full layers, likewise")
-    intermediate: Count = Field(default=_NOT_SAID, description="width of a dense MLP")
+    intermediate: Dimension = Field(default=_NOT_SAID, description="width of a dense MLP")
     gated: bool = Field(default=True, description="the MLP has a gate: three matrices, not two")
     gated_attention: bool = Field(
         default=False, description="full layers project a gate beside the queries"
     )
-    vocabulary: Count = _NOT_SAID
+    vocabulary: Dimension = _NOT_SAID
     tied: bool = Field(default=False, description="embedding and output share one matrix")
-    context: Count = Field(default=_NOT_SAID, description="tokens")
+    context: Dimension = Field(default=_NOT_SAID, description="tokens")
     kinds: tuple[LayerKind, ...] = Field(default=(), description="one per layer")
     kv_shared_layers: int = Field(default=0, description="last layers that reuse another's cache")
-    window: Count | None = Field(default=None, description="tokens of a sliding layer")
-    chunk: Count | None = Field(default=None, description="tokens of a chunked layer")
+    window: Dimension | None = Field(default=None, description="tokens of a sliding layer")
+    chunk: Dimension | None = Field(default=None, description="tokens of a chunked layer")
     state: LinearState | Unknown | None = None
     mla: Mla | None = None
     indexer: Indexer | None = None
@@ -166,7 +166,7 @@ class Architecture(Frozen):
     notes: tuple[str, ...] = Field(default=(), description="what could not be read, and why")
 
     @property
-    def padded_vocabulary(self) -> Count:
+    def padded_vocabulary(self) -> Dimension:
         """Vocabulary as the engine lays it out: a multiple of 64
         (vLLM 0.32.0 layers/vocab_parallel_embedding.py:36)."""
         if isinstance(self.vocabulary, Unknown):

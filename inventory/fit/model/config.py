@@ -8,7 +8,7 @@ from typing import Any
 
 from inventory.base import Unknown
 from inventory.fit.model import config_parts as parts
-from inventory.fit.model.architecture import Architecture, Checkpoint, Count, Experts
+from inventory.fit.model.architecture import Architecture, Checkpoint, Dimension, Experts
 from inventory.fit.model.layers import layer_kinds
 from inventory.fit.model.reading import Fields, as_mapping, as_texts
 from inventory.fit.model.safetensors import Header, tensor_sums
@@ -135,7 +135,7 @@ _LENGTH_IS_SCALED = {"su", "longrope", "llama3", "mrope", "default"}
 (vLLM 0.32.0 config/model.py, _get_and_verify_max_len)."""
 
 
-def _context(own: Fields) -> Count:
+def _context(own: Fields) -> Dimension:
     said = own.count(
         "max_position_embeddings", "model_max_length", "max_sequence_length", "n_positions"
     )
@@ -150,7 +150,7 @@ def _context(own: Fields) -> Count:
     return round((base or said) * factor)
 
 
-def _head_dim(own: Fields, hidden: Count, heads: Count) -> Count:
+def _head_dim(own: Fields, hidden: Dimension, heads: Dimension) -> Dimension:
     said = own.count("head_dim", "attention_head_dim")
     if not isinstance(said, Unknown):
         return said
@@ -159,7 +159,7 @@ def _head_dim(own: Fields, hidden: Count, heads: Count) -> Count:
     return max(1, hidden // heads)
 
 
-def _intermediate(own: Fields, family: str, moe: Experts | None) -> Count:
+def _intermediate(own: Fields, family: str, moe: Experts | None) -> Dimension:
     dense = own.count("intermediate_size_mlp") if "llama4" in family else None
     if dense is not None and not isinstance(dense, Unknown):
         return dense

@@ -7,7 +7,7 @@ from typing import Any
 
 from inventory.base import Unknown
 from inventory.fit.model.architecture import (
-    Count,
+    Dimension,
     Experts,
     Indexer,
     LinearState,
@@ -57,7 +57,7 @@ def indexer(own: Fields) -> Indexer | None:
     return None if dim is None else Indexer(head_dim=dim, heads=own.count("index_n_heads"))
 
 
-def experts(own: Fields, family: str, layers: Count, notes: list[str]) -> Experts | None:
+def experts(own: Fields, family: str, layers: Dimension, notes: list[str]) -> Experts | None:
     count = own.optional("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
     if count is None or count == 1 or isinstance(layers, Unknown):
         return None

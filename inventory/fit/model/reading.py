@@ -7,7 +7,7 @@ from typing import Any
 
 from inventory.base import Unknown
 
-LARGEST = 1 << 40
+LARGEST_NUMBER = 1 << 40
 """No count in a model's configuration is larger: what is, is a mistake in the file."""
 
 _MISSING = object()
@@ -23,13 +23,13 @@ def whole(value: object, name: str) -> int | Unknown:
     """
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= LARGEST:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= LARGEST_NUMBER:
         return Unknown(unknown=f"{name} is {_short(value)}, not a count")
     return value
 
 
 def _short(value: object) -> str:
-    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST:
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > LARGEST_NUMBER:
         return "a number beyond any model"
     return repr(value)[:40]
 

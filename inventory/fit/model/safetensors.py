@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from inventory.base import Unknown
 from inventory.common.safetensors import LARGEST_HEADER, LENGTH_BYTES
-from inventory.fit.model.architecture import Count, TensorSums
+from inventory.fit.model.architecture import Dimension, TensorSums
 from inventory.fit.model.reading import as_mapping
 
 
@@ -123,7 +123,7 @@ _ROLES: tuple[tuple[str, re.Pattern[str]], ...] = (
 _LAYER = re.compile(r"(?:^|\.)layers\.(\d{1,6})\.")
 
 
-def tensor_sums(headers: Mapping[str, Header], layers: Count) -> TensorSums:
+def tensor_sums(headers: Mapping[str, Header], layers: Dimension) -> TensorSums:
     """Bytes of a checkpoint by how ranks share them.
 
     + headers: of every weight file
@@ -136,7 +136,7 @@ def tensor_sums(headers: Mapping[str, Header], layers: Count) -> TensorSums:
     return TensorSums(**sums)
 
 
-def _role(name: str, layers: Count) -> str:
+def _role(name: str, layers: Dimension) -> str:
     layer = _LAYER.search(name)
     beyond = layer and not isinstance(layers, Unknown) and int(layer.group(1)) >= layers
     if beyond and "vis" not in name:

@@ -1,4 +1,7 @@
-"""Does it fit, on this box: what is certain stops the run, what is predicted warns. Pure."""
+"""A service as it will start on a box: what it left open filled in from the fit.
+
+What is certain stops the run, what is predicted warns. Pure.
+"""
 
 from __future__ import annotations
 
@@ -8,19 +11,23 @@ from typing import Any
 
 from inventory.base import Unknown
 from inventory.errors import BoxwrightError, FitError
-from inventory.fit.answer.completed import completed
+from inventory.fit.answer.derive import parallel_sizes
 from inventory.fit.answer.verdict import Verdict
 from inventory.fit.fit import Fit, fit
+from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.config import read_architecture
 from inventory.fit.settings.card import Card
 from inventory.fit.settings.settings_of import cards_for, settings_of
+from inventory.fit.settings.version import release
 from inventory.hardware import Hardware
 from inventory.service import Service
 from inventory.snapshot import Snapshot
 
+_IDLE = Unknown(unknown="not asked")
+
 
 @dataclass(frozen=True)
-class Fitting:
+class FittedService:
     """A service that nothing certain speaks against.
 
     + service: with what it left open filled in
@@ -37,14 +44,14 @@ class Fitting:
     accepted: tuple[str, ...] = ()
 
     @property
-    def most_sequences(self) -> int | None:
+    def fits_max_num_seqs(self) -> int | None:
         """The largest max_num_seqs that fits even at the worst end, where it is known."""
         if self.answer is None or isinstance(self.answer.derived.max_num_seqs, Unknown):
             return None
         return self.answer.derived.max_num_seqs or None
 
 
-def fitted(
+def fitted_service(
     service: Service,
     snapshot: Snapshot,
     config: Mapping[str, Any] | Unknown | None,
@@ -54,7 +61,7 @@ def fitted(
     *,
     leaving: frozenset[str] = frozenset(),
     accept: frozenset[str] = frozenset(),
-) -> Fitting:
+) -> FittedService:
     """The service as it will start on these GPUs, or the first certain reason why it cannot.
 
     + service: overrides applied
@@ -68,24 +75,24 @@ def fitted(
     + raises: FitError
     """
     if not uuids:
-        return Fitting(service)
+        return FittedService(service)
     if not isinstance(config, Mapping):
         reason = config.unknown if isinstance(config, Unknown) else "there is no config.json"
-        return Fitting(service, warnings=(f"the fit was not computed: {reason}",))
+        return FittedService(service, warnings=(f"the fit was not computed: {reason}",))
     sizes = {file.path: file.size for file in snapshot.files}
     architecture = read_architecture(config, files=sizes, hf_quant_config=quantisation)
     gpus = tuple(gpu for gpu in hardware.gpus if gpu.uuid in uuids)
     try:
         cards: tuple[Card, ...] = cards_for(gpus, hardware, leaving)
     except BoxwrightError as error:
-        return Fitting(service, warnings=(f"the fit was not computed: {error.found}",))
+        return FittedService(service, warnings=(f"the fit was not computed: {error.found}",))
     whole, notes = completed(service, architecture, cards)
     answer = fit(architecture, settings_of(whole), cards)
     standing = [verdict for verdict in answer.certainties if verdict.rule not in accept]
     if standing:
         raise _refusal(standing)
     overruled = [verdict for verdict in answer.certainties if verdict.rule in accept]
-    return Fitting(
+    return FittedService(
         whole,
         answer,
         notes,
@@ -95,6 +102,57 @@ def fitted(
         ),
         accepted=tuple(sorted({verdict.rule for verdict in overruled})),
     )
+
+
+def completed(
+    service: Service, architecture: Architecture, cards: tuple[Card, ...]
+) -> tuple[Service, tuple[str, ...]]:
+    """The service with every setting that it left open, and a sentence for each.
+
+    Derived from the cards as they are when nobody uses them, so that the answer is the same on
+    every run: parallel sizes, ``max_num_seqs``, and the time that a load is given.
+
+    + service: overrides applied
+    + architecture: of its model
+    + cards: of its placement
+    """
+    said: list[str] = []
+    engine = service.engine
+    sizes_open = (
+        engine.tensor_parallel_size is None
+        and engine.pipeline_parallel_size == engine.data_parallel_size == 1
+        and not engine.enable_expert_parallel
+    )
+    if sizes_open:
+        sizes = parallel_sizes(
+            architecture, settings_of(service), release(engine.version), service.placement.gpus
+        )
+        if not isinstance(sizes, Unknown):
+            service = _with_engine(
+                service,
+                tensor_parallel_size=sizes.tp,
+                pipeline_parallel_size=sizes.pp,
+                enable_expert_parallel=sizes.ep,
+            )
+            said.append(f"tensor parallel size {sizes.tp}: {sizes.reason}")
+    idle = tuple(card.model_copy(update={"free": _IDLE, "holders": ()}) for card in cards)
+    derived = fit(architecture, settings_of(service), idle).derived
+    sequences = derived.max_num_seqs
+    if engine.max_num_seqs is None and not isinstance(sequences, Unknown) and sequences > 0:
+        service = _with_engine(service, max_num_seqs=sequences)
+        said.append(f"max_num_seqs {sequences}: the largest that fits even at the worst end")
+    if service.load_seconds is None and not isinstance(derived.load, Unknown):
+        service = service.model_copy(update={"load_seconds": derived.load.given})
+        said.append(
+            f"load time {derived.load.likely} s, given {derived.load.given} s: from the bytes of "
+            "the weights"
+        )
+    return service, tuple(said)
+
+
+def _with_engine(service: Service, **settings: Any) -> Service:
+    engine = service.engine.model_copy(update=settings)
+    return service.model_copy(update={"engine": engine})
 
 
 def _refusal(certain: list[Verdict]) -> FitError:

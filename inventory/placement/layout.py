@@ -10,7 +10,7 @@ from itertools import combinations
 from inventory.base import Unknown
 from inventory.hardware import Gpu, Hardware, Link
 from inventory.placement.result import Closeness
-from inventory.service import Within
+from inventory.service import Proximity
 
 PCIE = ("PIX", "PXB", "PHB", "NODE", "SYS")
 """Link words over PCIe, the shortest first."""
@@ -25,7 +25,7 @@ def is_nvlink(kind: str | Unknown) -> bool:
 
 
 @dataclass(frozen=True)
-class Box:
+class BoxLayout:
     """A box, with its pairs and sockets looked up once.
 
     + hardware: the box
@@ -99,7 +99,7 @@ class Box:
             return "unknown"
         return "socket" if len(sockets) == 1 else "host"
 
-    def bound(self, wish: Within, count: int) -> Within:
+    def bound(self, wish: Proximity, count: int) -> Proximity:
         """How close ``count`` GPUs must be on this box.
 
         A node of a socket that is split (SNC, NPS) may be too small for any such group, while
@@ -121,7 +121,7 @@ class Box:
         too_small = max(nodes.values(), default=0) < count
         return "socket" if too_small and max(split, default=0) >= count else wish
 
-    def satisfies(self, group: Sequence[Gpu], bound: Within) -> bool:
+    def satisfies(self, group: Sequence[Gpu], bound: Proximity) -> bool:
         """Whether a group is as close as ``bound``.
 
         NVLink between all pairs is closer than a node: with it the node matters for host
