@@ -77,15 +77,7 @@ class Fit(Frozen):
 
     def explain(self) -> str:
         """What was found, in words and numbers."""
-        return explanation(
-            self.architecture,
-            self.resolved,
-            self.cards,
-            self.verdicts,
-            self.memory,
-            self.derived,
-            self.choice,
-        )
+        return explanation(self)
 
 
 def fit(

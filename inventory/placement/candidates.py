@@ -110,9 +110,9 @@ def _unfit(gpu: Gpu, terms: Terms) -> str:
 
 def _taken(gpu: Gpu, used: Uses, named: bool) -> str:
     if used.others:
-        (holder, *more) = holders(used.others, (gpu,))
+        (user, *more) = gpu_users(used.others, (gpu,))
         rest = f" and {len(more)} more" if more else ""
-        return f"used by {who(holder)}, {gib(holder.memory)}{rest}"
+        return f"used by {who(user)}, {gib(user.memory)}{rest}"
     if used.unknown:
         return "" if named else f"use unknown, which counts as used: {used.unknown}"
     if isinstance(gpu.memory_used, Unknown):
@@ -151,7 +151,7 @@ def _word(value: object) -> str:
     return value.unknown if isinstance(value, Unknown) else str(value)
 
 
-def holders(processes: Sequence[GpuProcess], gpus: Sequence[Gpu]) -> tuple[GpuUser, ...]:
+def gpu_users(processes: Sequence[GpuProcess], gpus: Sequence[Gpu]) -> tuple[GpuUser, ...]:
     """Processes by their unit, those with the most GPUs first."""
     grouped: dict[str, list[GpuProcess]] = {}
     for process in processes:
@@ -159,7 +159,7 @@ def holders(processes: Sequence[GpuProcess], gpus: Sequence[Gpu]) -> tuple[GpuUs
         grouped.setdefault(key, []).append(process)
     order = [gpu.uuid for gpu in gpus]
     found = [_gpu_user(group, order) for group in grouped.values()]
-    return tuple(sorted(found, key=lambda holder: (-len(holder.gpus), who(holder))))
+    return tuple(sorted(found, key=lambda user: (-len(user.gpus), who(user))))
 
 
 def _gpu_user(group: Sequence[GpuProcess], order: Sequence[str]) -> GpuUser:
@@ -177,9 +177,9 @@ def _gpu_user(group: Sequence[GpuProcess], order: Sequence[str]) -> GpuUser:
     )
 
 
-def who(holder: GpuUser) -> str:
-    """A holder by its unit, or by its processes where it has none or it is unknown."""
-    return holder.unit if isinstance(holder.unit, str) else holder.process
+def who(user: GpuUser) -> str:
+    """A user of GPUs by its unit, or by its processes where it has none or it is unknown."""
+    return user.unit if isinstance(user.unit, str) else user.process
 
 
 def sort_out(hardware: Hardware, terms: Terms) -> tuple[tuple[Gpu, ...], tuple[Rejected, ...]]:

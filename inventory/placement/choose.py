@@ -11,7 +11,7 @@ from inventory.placement.binding import binding
 from inventory.placement.candidates import (
     Terms,
     full_name,
-    holders,
+    gpu_users,
     in_bus_order,
     is_own,
     sort_out,
@@ -157,7 +157,7 @@ def _held(hardware: Hardware, group: Sequence[Gpu], terms: Terms) -> tuple[GpuUs
     uuids = {gpu.uuid for gpu in group}
     told = () if isinstance(hardware.processes, Unknown) else hardware.processes
     own = [process for process in told if is_own(process, terms.own) and process.gpu in uuids]
-    return holders(own, group)
+    return gpu_users(own, group)
 
 
 def _on_the_cpu(hardware: Hardware) -> Chosen:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from inventory.base import Unknown
 from inventory.errors import PlacementError
 from inventory.hardware import Gpu, Hardware
-from inventory.placement.candidates import Terms, holders, is_own, who
+from inventory.placement.candidates import Terms, gpu_users, is_own, who
 from inventory.placement.explain import places
 from inventory.placement.layout import BoxLayout
 from inventory.placement.result import GpuUser, Rejected, called, gib
@@ -85,10 +85,10 @@ def too_few(
     names = {gpu.uuid: called(gpu) for gpu in hardware.gpus}
     reasons = [f"{names[one.gpu]} {one.reason}" for one in rejected if one.gpu in inside]
     usable = sum(gpu.uuid in inside for gpu in candidates)
-    others = [holder for holder in in_the_way(hardware, terms) if set(holder.gpus) & set(inside)]
+    others = [user for user in in_the_way(hardware, terms) if set(user.gpus) & set(inside)]
     found = f"{usable} of {len(inside)} GPUs can be taken; {'; '.join(reasons)}"
     if others:
-        first = "; ".join(holds(holder) for holder in others)
+        first = "; ".join(holds(user) for user in others)
         found = f"{first}; {found}"
     return PlacementError(
         wanted=wanted(wish, terms.memory_needed),
@@ -103,24 +103,24 @@ def in_the_way(hardware: Hardware, terms: Terms) -> tuple[GpuUser, ...]:
     if isinstance(hardware.processes, Unknown):
         return ()
     others = [process for process in hardware.processes if not is_own(process, terms.own)]
-    return holders(others, hardware.gpus)
+    return gpu_users(others, hardware.gpus)
 
 
-def holds(holder: GpuUser) -> str:
+def holds(user: GpuUser) -> str:
     """``vllm-kimi-k25.service holds 6 GPUs (540.0 GiB) and must leave first``."""
-    count = f"{len(holder.gpus)} GPU{'' if len(holder.gpus) == 1 else 's'}"
-    name = who(holder)
-    detail = "" if name == holder.process else f", {holder.process}"
-    return f"{name} holds {count} ({gib(holder.memory)}{detail}) and must leave first"
+    count = f"{len(user.gpus)} GPU{'' if len(user.gpus) == 1 else 's'}"
+    name = who(user)
+    detail = "" if name == user.process else f", {user.process}"
+    return f"{name} holds {count} ({gib(user.memory)}{detail}) and must leave first"
 
 
 def _make_room(others: Sequence[GpuUser], wish: Placement) -> str:
-    units = [holder.unit for holder in others if isinstance(holder.unit, str)]
+    units = [user.unit for user in others if isinstance(user.unit, str)]
     services = [unit for unit in units if unit.endswith(".service")]
     if services:
         return f"name {', '.join(services)} in replaces=[…], or stop it on the box"
     if others:
-        return f"end {', '.join(who(holder) for holder in others)} on the box"
+        return f"end {', '.join(who(user) for user in others)} on the box"
     if wish.uuids:
         return "name other GPUs in placement.uuids"
     return (
@@ -140,7 +140,7 @@ def too_far_apart(
     """Enough candidates, but no group of them is close enough."""
     best = _largest(box, candidates, bound)
     others = in_the_way(box.hardware, terms)
-    held = "".join(f"; {holds(holder)}" for holder in others)
+    held = "".join(f"; {holds(user)}" for user in others)
     names = {gpu.uuid: called(gpu) for gpu in box.hardware.gpus}
     bad = "".join(f"; {names[one.gpu]} {one.reason}" for one in rejected)
     wider = next(

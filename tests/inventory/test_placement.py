@@ -73,8 +73,8 @@ def test_own_processes_do_not_count() -> None:
         FOUR, busy, own_units=["vllm-minimax-m25", "vllm-kimi-k25"], memory_needed=90 * GIB
     )
     assert chosen.gpus == cards(0, 1, 2, 3)
-    (holder,) = chosen.held_by
-    assert (holder.unit, holder.gpus, holder.memory) == (KIMI, chosen.gpus, 4 * 90 * GIB)
+    (user,) = chosen.held_by
+    assert (user.unit, user.gpus, user.memory) == (KIMI, chosen.gpus, 4 * 90 * GIB)
 
 
 def test_the_one_in_the_way_is_named() -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from inventory.base import Unknown
 from inventory.common.units import gib
-from inventory.fit.answer.derive import Derived, Parallel
+from inventory.fit.answer.derive import Derived
 from inventory.fit.answer.verdict import Verdict
 from inventory.fit.memory.kv import KvLayout
 from inventory.fit.memory.memory import Memory, Mode
@@ -13,6 +15,9 @@ from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
 from inventory.fit.settings.resolve import Resolved
 from inventory.fit.settings.version import shown
+
+if TYPE_CHECKING:
+    from inventory.fit.fit import Fit
 
 _MODES: dict[Mode, str] = {
     "free": "free at the start",
@@ -27,25 +32,18 @@ _MODES: dict[Mode, str] = {
 }
 
 
-def explanation(
-    architecture: Architecture,
-    resolved: Resolved,
-    cards: tuple[Card, ...],
-    verdicts: tuple[Verdict, ...],
-    memory: Memory | Unknown,
-    derived: Derived,
-    choice: Parallel | None = None,
-) -> str:
+def explanation(answer: Fit) -> str:
     """What was asked, what was found, what follows."""
-    lines = [_head(architecture, resolved, cards)]
-    if choice is not None:
-        lines.append(f"parallel sizes: {choice.reason}")
+    architecture, resolved, memory = answer.architecture, answer.resolved, answer.memory
+    lines = [_head(architecture, resolved, answer.cards)]
+    if answer.choice is not None:
+        lines.append(f"parallel sizes: {answer.choice.reason}")
     if resolved.filled:
         lines.append(f"engine defaults: {', '.join(resolved.filled)}")
     lines += [""]
     lines += _memory_lines(memory) if isinstance(memory, Memory) else [f"memory: {memory.unknown}"]
-    lines += ["", *_verdict_lines(verdicts)]
-    lines += ["", *_derived_lines(derived)]
+    lines += ["", *_verdict_lines(answer.verdicts)]
+    lines += ["", *_derived_lines(answer.derived)]
     notes = [*architecture.notes, *(f"{name}: not known" for name in _missing(architecture))]
     if notes:
         lines += ["", "not known of the model: " + "; ".join(notes)]

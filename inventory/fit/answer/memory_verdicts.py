@@ -11,18 +11,30 @@ from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
 
-RULE_OF_MODE: dict[Mode, str] = {
-    "free": "free-memory",
-    "weights": "weights",
-    "profile": "profile",
-    "sampler-profile": "sampler",
-    "blocks": "no-kv",
-    "context": "kv-context",
-    "states": "state-blocks",
-    "graphs": "graphs",
-    "warmup": "sampler",
+_ENDS: dict[Mode, tuple[str, str]] = {
+    "free": (
+        "free-memory",
+        "the engine refuses: 'Free memory on device … is less than desired'",
+    ),
+    "weights": ("weights", "loading runs out of memory"),
+    "profile": ("profile", "the profile run runs out of memory"),
+    "sampler-profile": (
+        "sampler",
+        "the profile run ends with 'out of memory … warming up sampler'",
+    ),
+    "blocks": ("no-kv", "the engine refuses: 'No available memory for the cache blocks'"),
+    "context": (
+        "kv-context",
+        "the engine refuses: 'To serve at least one request with the model's max seq len'",
+    ),
+    "states": (
+        "state-blocks",
+        "the engine refuses: 'max_num_seqs … exceeds available Mamba cache blocks'",
+    ),
+    "graphs": ("graphs", "capturing CUDA graphs runs out of memory"),
+    "warmup": ("sampler", "the sampler's warm-up runs out of memory, after minutes of loading"),
 }
-"""Failure mode -> stable name of the rule."""
+"""Failure mode -> stable name of the rule, and how the start ends."""
 
 TIGHT = GIB
 """A margin whose lower end is below this is called tight: starts of the same flags were seen 0.1
@@ -62,7 +74,7 @@ def _verdict(
 ) -> Verdict:
     choices = _choices(architecture, found, cards, margin.mode)
     return Verdict(
-        rule=RULE_OF_MODE[margin.mode],
+        rule=_ENDS[margin.mode][0],
         certain=margin.left.high < 0,
         fails=margin.left.likely < 0,
         wanted=_wanted(found, margin.mode),
@@ -84,24 +96,20 @@ def _wanted(found: Memory, mode: Mode) -> str:
 
 
 def _found(found: Memory, cards: tuple[Card, ...], margin: Margin) -> str:
-    over, held = found.overhead, found.weights.per_rank
+    over, held, total = found.overhead, found.weights.per_rank, gib(found.total.likely)
     mode = margin.mode
-    special = {
-        "free": lambda: _found_free(found, cards, margin),
-        "states": lambda: _found_states(found),
-        "graphs": lambda: _found_late(found, margin),
-        "warmup": lambda: _found_late(found, margin),
-    }
-    if mode in special:
-        return special[mode]()
+    if mode == "free":
+        holders = _holders(cards)
+        who = f"; {'; '.join(holders)}" if holders else ""
+        free = found.requested.likely + margin.left.likely
+        return f"{gib(found.requested.likely)} wanted, {gib(free)} free at the start{who}"
     if mode == "weights":
-        return f"weights of {held.shown()} a GPU, {gib(found.total.likely)} of memory"
+        return f"weights of {held.shown()} a GPU, {total} of memory"
     if mode in {"profile", "sampler-profile"}:
         part = "the sampler's" if mode == "sampler-profile" else "a forward pass's"
         return (
             f"weights {gib(held.likely)} + {part} peak {over.activation.shown()} + "
-            f"{gib(over.not_torch.likely)} outside torch, {_left(margin.left)} of "
-            f"{gib(found.total.likely)}"
+            f"{gib(over.not_torch.likely)} outside torch, {_left(margin.left)} of {total}"
         )
     if mode == "blocks":
         return (
@@ -109,34 +117,31 @@ def _found(found: Memory, cards: tuple[Card, ...], margin: Margin) -> str:
             f"{gib(over.activation.likely)} - {gib(over.not_torch.likely)} outside torch - graphs "
             f"{gib(over.estimate.likely)} = {found.available.shown()} for the KV cache"
         )
+    if mode in {"states", "graphs", "warmup"}:
+        return _found_late(found, margin)
     needed = found.available.likely - margin.left.likely
     return f"{gib(needed)} needed, {found.available.shown()} available"
 
 
-def _found_free(found: Memory, cards: tuple[Card, ...], margin: Margin) -> str:
-    holders = dict.fromkeys(holder for card in cards for holder in card.holders)
-    who = f"; {'; '.join(holders)}" if holders else ""
-    free = found.requested.likely + margin.left.likely
-    return f"{gib(found.requested.likely)} wanted, {gib(free)} free at the start{who}"
+def _holders(cards: tuple[Card, ...]) -> list[str]:
+    return list(dict.fromkeys(holder for card in cards for holder in card.holders))
 
 
-def _found_states(found: Memory) -> str:
+def _found_late(found: Memory, margin: Margin) -> str:
+    over, seqs = found.overhead, found.resolved.max_num_seqs
+    if margin.mode == "graphs":
+        return f"CUDA graphs of {over.graphs.shown()}, {_left(margin.left)} after them"
+    if margin.mode == "warmup":
+        return (
+            f"the warm-up of {seqs} sequences takes {over.warmup.shown()}, "
+            f"{_left(margin.left)} after it"
+        )
     if isinstance(found.kv, Unknown):
         return found.kv.unknown
     blocks = [found.kv.blocks(max(0, end)) for end in (found.available.low, found.available.high)]
     return (
-        f"{found.resolved.max_num_seqs} sequences need a state each, and the pool has "
+        f"{seqs} sequences need a state each, and the pool has "
         f"{found.kv.blocks(max(0, found.available.likely))} blocks ({blocks[0]} to {blocks[1]})"
-    )
-
-
-def _found_late(found: Memory, margin: Margin) -> str:
-    over = found.overhead
-    if margin.mode == "graphs":
-        return f"CUDA graphs of {over.graphs.shown()}, {_left(margin.left)} after them"
-    return (
-        f"the warm-up of {found.resolved.max_num_seqs} sequences takes {over.warmup.shown()}, "
-        f"{_left(margin.left)} after it"
     )
 
 
@@ -147,26 +152,14 @@ def _left(left: Span) -> str:
 
 
 def _why(margin: Margin) -> str:
+    ends = _ENDS[margin.mode][1]
     if margin.left.high < 0:
-        return _ENDS[margin.mode]
+        return ends
     if margin.left.likely < 0:
-        return f"probably {_ENDS[margin.mode]}"
+        return f"probably {ends}"
     if margin.left.low < 0:
-        return f"tight: at the worst end of the range {_ENDS[margin.mode]}"
+        return f"tight: at the worst end of the range {ends}"
     return "tight but possible: starts with the same flags differ by up to 1 GiB"
-
-
-_ENDS: dict[Mode, str] = {
-    "free": "the engine refuses: 'Free memory on device … is less than desired'",
-    "weights": "loading runs out of memory",
-    "profile": "the profile run runs out of memory",
-    "sampler-profile": "the profile run ends with 'out of memory … warming up sampler'",
-    "blocks": "the engine refuses: 'No available memory for the cache blocks'",
-    "context": "the engine refuses: 'To serve at least one request with the model's max seq len'",
-    "states": "the engine refuses: 'max_num_seqs … exceeds available Mamba cache blocks'",
-    "graphs": "capturing CUDA graphs runs out of memory",
-    "warmup": "the sampler's warm-up runs out of memory, after minutes of loading",
-}
 
 
 def _by_sampler(
@@ -227,8 +220,7 @@ def _choices(
         share = found.margin("free")
         free = found.requested.low + (share.low if share else 0)
         fits = int(100 * free / found.total.likely) / 100
-        holders = dict.fromkeys(holder for card in cards for holder in card.holders)
-        choices += [f"stop {holder.split(' holds ')[0]} first" for holder in holders]
+        choices += [f"stop {holder.split(' holds ')[0]} first" for holder in _holders(cards)]
         choices += [f"--gpu-memory-utilization {fits:.2f}"] if fits > 0 else []
         return tuple(choices)
     if mode in {"sampler-profile", "warmup", "blocks", "context", "states", "graphs"}:

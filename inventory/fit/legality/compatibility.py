@@ -9,6 +9,7 @@ from inventory.fit.answer.verdict import Verdict
 from inventory.fit.legality import engine_names
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
+from inventory.fit.settings.defaults import MOST_UTILISATION_SEVERAL
 from inventory.fit.settings.resolve import Resolved
 from inventory.fit.settings.settings import EngineSettings
 from inventory.fit.settings.version import Release, release, shown
@@ -272,8 +273,8 @@ def _utilisation(resolved: Resolved) -> Iterator[Verdict]:
             found=f"{1 - resolved.utilisation:.0%} of each card is left outside the budget",
             why="NCCL allocates buffers after the budget is spent and failed there at 0.95 "
             "('Failed to CUDA calloc', local-inference-lab/rtx6kpro troubleshooting)",
-            next_step="use 0.93 or less",
-            choices=("--gpu-memory-utilization 0.93",),
+            next_step=f"use {MOST_UTILISATION_SEVERAL} or less",
+            choices=(f"--gpu-memory-utilization {MOST_UTILISATION_SEVERAL}",),
         )
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from inventory.fit.memory.span import Span
 from inventory.fit.settings.version import Release
 
 HALF_PRECISION = 2
@@ -23,6 +24,14 @@ class Guess(NamedTuple):
     low: float
     likely: float
     high: float
+
+    def times(self, amount: float) -> Span:
+        """As an amount of bytes.
+
+        + amount: bytes for each; GIB for a constant in GiB
+        """
+        low, likely, high = (round(amount * end) for end in self)
+        return Span(low=low, likely=likely, high=high)
 
 
 class SamplerRegime(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from inventory.base import Frozen, Unknown
-from inventory.common.units import from_gib
+from inventory.common.units import GIB
 from inventory.fit.memory import constants as c
 from inventory.fit.memory.kv import KvLayout, kv_layout
 from inventory.fit.memory.overhead import Overhead, overhead
@@ -121,10 +121,7 @@ def memory(
 def requested_bytes(total: Span, resolved: Resolved) -> Span:
     """The budget: the share of the card that utilisation allows, rounded up as the engine does
     (vLLM 0.32.0 v1/worker/utils.py:724)."""
-    low, likely, high = (
-        math.ceil(end * resolved.utilisation) for end in (total.low, total.likely, total.high)
-    )
-    return Span(low=low, likely=likely, high=high)
+    return total.each(lambda end: math.ceil(end * resolved.utilisation))
 
 
 def _margins(
@@ -178,8 +175,7 @@ def _rank_spread(resolved: Resolved, cards: tuple[Card, ...]) -> Span:
     """What the fullest rank has less than the nominal one."""
     if len(cards) == 1 or resolved.settings.gpus == 1:
         return NOTHING
-    guess = c.RANK_SPREAD_HOSTS if cards[0].unified else c.RANK_SPREAD
-    return Span(low=from_gib(guess.low), likely=from_gib(guess.likely), high=from_gib(guess.high))
+    return (c.RANK_SPREAD_HOSTS if cards[0].unified else c.RANK_SPREAD).times(GIB)
 
 
 def _free_at_init(card: Card, over: Overhead) -> Span:
@@ -200,11 +196,7 @@ def _tokens(layout: KvLayout | Unknown, available: Span, length: int | Unknown) 
         if not layout.is_uniform:
             return length
         length = 1
-    return Span(
-        low=layout.tokens(max(0, available.low), length),
-        likely=layout.tokens(max(0, available.likely), length),
-        high=layout.tokens(max(0, available.high), length),
-    )
+    return available.each(lambda end: layout.tokens(max(0, end), length))
 
 
 def _longest(
@@ -218,8 +210,4 @@ def _longest(
     limit = context if not isinstance(context, Unknown) else length
     if isinstance(limit, Unknown):
         return limit
-    return Span(
-        low=layout.longest(max(0, available.low), limit),
-        likely=layout.longest(max(0, available.likely), limit),
-        high=layout.longest(max(0, available.high), limit),
-    )
+    return available.each(lambda end: layout.longest(max(0, end), limit))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from inventory.common.units import from_gib
+from inventory.common.units import GIB
 from inventory.fit.memory import constants as c
 from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
@@ -16,12 +16,12 @@ _GRAPHICS = (8.6, 8.9)
 
 
 def not_torch(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> Span:
-    """What a rank holds outside torch\'s allocator, inside the budget."""
+    """What a rank holds outside torch's allocator, inside the budget."""
     if cards and cards[0].unified:
-        return guessed(c.NOT_TORCH_UNIFIED)
+        return c.NOT_TORCH_UNIFIED.times(GIB)
     if resolved.settings.tp == 1:
-        return guessed(_not_torch_single(resolved, cards, version))
-    return guessed(_not_torch_several(resolved, cards, version))
+        return _not_torch_single(resolved, cards, version).times(GIB)
+    return _not_torch_several(resolved, cards, version).times(GIB)
 
 
 def _not_torch_single(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> c.Guess:
@@ -67,18 +67,14 @@ def _is_graphics_card(cards: tuple[Card, ...]) -> bool:
 def used_before(architecture: Architecture, resolved: Resolved, cards: tuple[Card, ...]) -> Span:
     """What is in use on a card before the budget is taken."""
     if cards and cards[0].unified:
-        return guessed(c.USED_BEFORE_UNIFIED)
+        return c.USED_BEFORE_UNIFIED.times(GIB)
     if resolved.settings.tp * resolved.settings.pp == 1:
-        return guessed(c.USED_BEFORE_SINGLE)
+        return c.USED_BEFORE_SINGLE.times(GIB)
     if resolved.link == "pcie":
-        return guessed(c.USED_BEFORE_PCIE)
-    return guessed(c.USED_BEFORE_NVLINK_EXPERTS if architecture.experts else c.USED_BEFORE_NVLINK)
+        return c.USED_BEFORE_PCIE.times(GIB)
+    nvlink = c.USED_BEFORE_NVLINK_EXPERTS if architecture.experts else c.USED_BEFORE_NVLINK
+    return nvlink.times(GIB)
 
 
 def _since(table: tuple[tuple[Release, c.Guess], ...], version: Release) -> c.Guess:
     return next(guess for since, guess in table if version >= since)
-
-
-def guessed(guess: c.Guess) -> Span:
-    """A constant in GiB as an amount of bytes."""
-    return Span(low=from_gib(guess.low), likely=from_gib(guess.likely), high=from_gib(guess.high))

@@ -6,9 +6,9 @@ from __future__ import annotations
 from pydantic import Field
 
 from inventory.base import Frozen, Unknown
-from inventory.common.units import from_gib
+from inventory.common.units import GIB, from_gib
 from inventory.fit.memory import constants as c
-from inventory.fit.memory.outside_torch import guessed, not_torch, used_before
+from inventory.fit.memory.outside_torch import not_torch, used_before
 from inventory.fit.memory.span import NOTHING, Span, around, exactly, most
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
@@ -56,15 +56,12 @@ def overhead(architecture: Architecture, resolved: Resolved, cards: tuple[Card, 
     workspace = _workspace(architecture, resolved)
     forward = _forward(architecture, resolved, workspace, remarks)
     vision = _vision(architecture, resolved)
-    peak = most(
-        sampler + (workspace if regime.keeps_workspace else NOTHING),
-        forward,
-    )
-    activation = _spread(peak + vision, within=not remarks)
+    peak = most(sampler + workspace if regime.keeps_workspace else sampler, forward)
+    activation = _scaled(peak + vision, c.UNMEASURED_SPREAD if remarks else c.ACTIVATION_SPREAD)
     graphs = _graphs(architecture, resolved, version)
     estimate = NOTHING
     if resolved.charges_graphs:
-        estimate = _scaled(exactly(graphs.likely), c.ESTIMATE_TO_ACTUAL)
+        estimate = c.ESTIMATE_TO_ACTUAL.times(graphs.likely)
     warmup, reserve = _warmup(architecture, resolved, sampler)
     return Overhead(
         regime=regime.name,
@@ -122,11 +119,7 @@ def _sampler(
     if isinstance(logits, Unknown):
         remarks.append(f"the sampler's share is a guess: {logits.unknown}")
         low, likely, high = (resolved.max_num_seqs * size for size in c.VOCABULARIES)
-        return Span(
-            low=round(low * regime.per_logit.low),
-            likely=round(likely * regime.per_logit.likely),
-            high=round(high * regime.per_logit.high),
-        )
+        return _scaled(Span(low=low, likely=likely, high=high), regime.per_logit)
     hidden = architecture.hidden
     element = resolved.settings.element_bytes
     output = (
@@ -134,12 +127,7 @@ def _sampler(
     )
     # The logits themselves come in the model's type: pv-l8-f32 takes 2 bytes more for each.
     wider = logits * (element - c.HALF_PRECISION)
-    base = exactly(from_gib(regime.base) + output + wider)
-    return base + Span(
-        low=round(logits * regime.per_logit.low),
-        likely=round(logits * regime.per_logit.likely),
-        high=round(logits * regime.per_logit.high),
-    )
+    return exactly(from_gib(regime.base) + output + wider) + regime.per_logit.times(logits)
 
 
 def _forward(
@@ -149,7 +137,7 @@ def _forward(
     a, tp = architecture, resolved.settings.tp
     if a.indexer is not None:
         share = c.SPARSE_LINEAR_FORWARD if "linear" in a.kinds else c.SPARSE_FORWARD
-        return _scaled(exactly(from_gib(tokens / _SPARSE_TOKENS)), share)
+        return share.times(from_gib(tokens / _SPARSE_TOKENS))
     hidden = a.hidden
     if isinstance(hidden, Unknown):
         remarks.append(f"the forward pass is a guess: {hidden.unknown}")
@@ -186,7 +174,7 @@ def _vision(architecture: Architecture, resolved: Resolved) -> Span:
         # q36-h100-v2 shows nothing of it under the V2 runner.
         likely = 0 if resolved.runner == "V2" else amount
         return Span(low=0, likely=likely, high=amount + amount // 2)
-    return guessed(c.VISION_PROFILE)
+    return c.VISION_PROFILE.times(GIB)
 
 
 def _graphs(architecture: Architecture, resolved: Resolved, version: Release) -> Span:
@@ -199,7 +187,7 @@ def _graphs(architecture: Architecture, resolved: Resolved, version: Release) ->
     share = _capture_sizes(resolved.max_num_seqs) / c.GRAPHS_FULL_SIZES
     amount *= c.GRAPHS_LATER if version >= c.LATER else 1.0
     amount += c.GRAPHS_LINEAR if "linear" in architecture.kinds else 0.0
-    return _scaled(exactly(from_gib(amount * share)), c.GRAPHS_SPREAD)
+    return c.GRAPHS_SPREAD.times(from_gib(amount * share))
 
 
 def _capture_sizes(seqs: int) -> int:
@@ -213,15 +201,8 @@ def _capture_sizes(seqs: int) -> int:
 def _warmup(architecture: Architecture, resolved: Resolved, sampler: Span) -> tuple[Span, Span]:
     logits = _logits(architecture, resolved)
     amount = resolved.max_num_seqs * 131_072 if isinstance(logits, Unknown) else logits
-    if resolved.runner == "V2":
-        need = Span(
-            low=round(amount * c.WARMUP_V2.low),
-            likely=round(amount * c.WARMUP_V2.likely),
-            high=round(amount * c.WARMUP_V2.high),
-        )
-    else:
-        # V1 runs the same sampler again after capture: what the profile run saw.
-        need = sampler
+    # V1 runs the same sampler again after capture: what the profile run saw.
+    need = c.WARMUP_V2.times(amount) if resolved.runner == "V2" else sampler
     reserve = from_gib(c.RESERVE_BASE) + round(amount * c.RESERVE_PER_LOGIT)
     scheme = architecture.quantisation
     if architecture.experts is not None and scheme is not None and scheme.method == "mxfp4":
@@ -235,7 +216,3 @@ def _scaled(span: Span, by: c.Guess) -> Span:
         likely=round(span.likely * by.likely),
         high=round(span.high * by.high),
     )
-
-
-def _spread(span: Span, *, within: bool) -> Span:
-    return _scaled(span, c.ACTIVATION_SPREAD if within else c.UNMEASURED_SPREAD)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Self
 
 from pydantic import Field, model_validator
@@ -40,6 +41,13 @@ class Span(Frozen):
             likely=self.likely - other.likely,
             high=self.high - other.low,
         )
+
+    def each(self, change: Callable[[int], int]) -> Span:
+        """Every end changed in the same way.
+
+        + change: gives more, or the same, for more
+        """
+        return Span(low=change(self.low), likely=change(self.likely), high=change(self.high))
 
     @property
     def is_exact(self) -> bool:

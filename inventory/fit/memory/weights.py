@@ -55,16 +55,8 @@ def weights(architecture: Architecture, settings: EngineSettings) -> Weights | U
     found = _weights(architecture, settings)
     if isinstance(found, Unknown) or not settings.cpu_offload:
         return found
-    on_card = found.per_rank
-    return found.model_copy(
-        update={
-            "per_rank": Span(
-                low=max(0, on_card.low - settings.cpu_offload),
-                likely=max(0, on_card.likely - settings.cpu_offload),
-                high=max(0, on_card.high - settings.cpu_offload),
-            )
-        }
-    )
+    on_card = found.per_rank.each(lambda end: max(0, end - settings.cpu_offload))
+    return found.model_copy(update={"per_rank": on_card})
 
 
 def _weights(architecture: Architecture, settings: EngineSettings) -> Weights | Unknown:
@@ -140,13 +132,9 @@ def _from_headers(architecture: Architecture, settings: EngineSettings) -> Weigh
     sums = architecture.tensors
     assert sums is not None  # noqa: S101
     vision_share = 1 if settings.vision_data_parallel else settings.tp
+    expert_share = settings.tp * settings.dp if settings.ep else settings.tp
     rows = (
-        (
-            "experts",
-            sums.experts,
-            settings.tp * settings.dp if settings.ep else settings.tp,
-            settings.pp,
-        ),
+        ("experts", sums.experts, expert_share, settings.pp),
         ("layers", sums.sharded, settings.tp, settings.pp),
         ("replicated", sums.replicated, 1, settings.pp),
         ("embedding and output", sums.first_stage + sums.last_stage, settings.tp, 1),
