@@ -12,10 +12,11 @@ import pytest
 
 from facts.actual import Actual, read_actual
 from facts.query import Query, script
+from inventory.common.paths import FETCHING, INCOMING, MANIFEST, USERS
 
 WANT, OLD = "a" * 40, "b" * 40
 OWN = Path("/proc/sys/kernel/hostname").read_text().strip()
-MANIFEST = {
+PROVEN = {
     "repo": "o/n",
     "commit": OLD,
     "problem": "",
@@ -39,11 +40,13 @@ def probe(home: Path, neighbours: bool = True, caches: tuple[str, ...] = ()) -> 
 def home(tmp_path: Path) -> Path:
     """A repository's folder: the wanted commit, an older one, an interrupted fetch."""
     for name in (WANT, OLD):
-        (tmp_path / name / ".boxwright" / "users").mkdir(parents=True)
-        (tmp_path / name / ".boxwright" / "manifest.json").write_text(json.dumps(MANIFEST))
+        (tmp_path / name / USERS).mkdir(parents=True)
+        (tmp_path / name / MANIFEST).write_text(json.dumps(PROVEN))
         (tmp_path / name / "x").write_bytes(b"x" * 70_000)
-    (tmp_path / f".fetching-{WANT}" / "sub").mkdir(parents=True)
-    (tmp_path / f".fetching-{WANT}" / "sub" / "y").write_bytes(b"yy")
+    (tmp_path / f"{FETCHING}{WANT}" / "sub").mkdir(parents=True)
+    (tmp_path / f"{FETCHING}{WANT}" / "sub" / "y").write_bytes(b"yy")
+    (tmp_path / f"{INCOMING}{OLD}").mkdir()
+    (tmp_path / f"{INCOMING}{OLD}" / "z").write_bytes(b"zzz")
     return tmp_path
 
 
@@ -56,14 +59,17 @@ def test_a_snapshot_to_the_nanosecond_and_the_inode(home: Path) -> None:
 
 def test_what_lies_beside_is_read_only_where_it_matters(home: Path) -> None:
     assert not probe(home, neighbours=False).neighbours.read
-    (home / WANT / ".boxwright" / "manifest.json").unlink()
+    (home / WANT / MANIFEST).unlink()
     assert probe(home, neighbours=False).neighbours.read
 
 
 def test_neighbours_with_what_they_hold_and_free(home: Path) -> None:
     beside = probe(home).neighbours
     assert beside.read
-    assert beside.staged == {f"{WANT}/sub/y": (2, beside.staged[f"{WANT}/sub/y"][1])}
+    assert {path: size for path, (size, _) in beside.staged.items()} == {
+        f"{WANT}/sub/y": 2,
+        f"{OLD}/z": 3,
+    }
     assert beside.proven == {"sha256:" + "0" * 64}
     old = next(one for one in beside.snapshots if one.name == OLD)
     assert 70_000 <= old.frees < 100_000
@@ -77,7 +83,7 @@ def test_a_process_and_other_boxes_hold_a_snapshot_and_the_box_itself_does_not(
     home: Path,
 ) -> None:
     for name in ("another", OWN):
-        (home / OLD / ".boxwright" / "users" / name).touch()
+        (home / OLD / USERS / name).touch()
     with (
         (home / OLD / "x").open("rb") as held,
         subprocess.Popen(["sleep", "60"], stdin=held) as reader,

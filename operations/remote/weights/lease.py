@@ -14,11 +14,31 @@ import secrets
 import socket
 import threading
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import ClassVar
 
 from inventory.common.fetch import FetchLimits
+from inventory.common.wire import Wire
 from operations.remote.weights.errors import LostLeaseError
+
+
+@dataclass(frozen=True)
+class LeaseOwner(Wire):
+    """Who fetches, among all machines and containers.
+
+    + boot: of the machine, and within it the container's numbering of processes
+    + born: when the process started, in clock ticks since the boot
+    + nonce: tells two leases of one process apart
+    """
+
+    tolerant: ClassVar[bool] = True
+
+    host: str = "an unknown box"
+    boot: str = ""
+    pid: int | None = None
+    born: str = ""
+    nonce: str = ""
 
 
 class Lease:
@@ -31,7 +51,7 @@ class Lease:
     def __init__(self, path: Path, limits: FetchLimits) -> None:
         self.path = path
         self.limits = limits
-        self.owner = {**identity(), "nonce": secrets.token_hex(8)}
+        self.owner = replace(identity(), nonce=secrets.token_hex(8))
         self.leader = "nobody"
         self._descriptor: int | None = None
         self._lost = threading.Event()
@@ -52,7 +72,7 @@ class Lease:
                 if not self._bury():
                     return False
                 continue
-            os.write(descriptor, json.dumps(self.owner).encode())
+            os.write(descriptor, json.dumps(self.owner.to_json()).encode())
             # The server's clock, by its own hand: utime without a time.
             self._descriptor = descriptor
             self._beating = threading.Thread(target=self._beat, name="lease", daemon=True)
@@ -86,8 +106,8 @@ class Lease:
 
     def _is_mine(self) -> bool:
         try:
-            return bool(json.loads(self.path.read_text())["nonce"] == self.owner["nonce"])
-        except (OSError, ValueError, KeyError, TypeError):
+            return _owner_in(self.path.read_text()) == self.owner
+        except OSError:
             return False
 
     def _beat(self) -> None:
@@ -110,18 +130,15 @@ class Lease:
                 text = stream.read()
         except FileNotFoundError:
             return True
-        try:
-            owner: dict[str, Any] = dict(json.loads(text))
-        except (ValueError, TypeError):
-            owner = {}
-        self.leader = str(owner.get("host", "an unknown box"))
+        owner = _owner_in(text)
+        self.leader = owner.host
         sign = (text, beat)
         if sign != self._seen[0]:
             self._seen = (sign, time.monotonic())
         silent = time.monotonic() - self._seen[1]
         if not gone(owner) and silent < self.limits.dead:
             return False
-        grave = self.path.with_name(f"{self.path.name}.{self.owner['nonce']}")
+        grave = self.path.with_name(f"{self.path.name}.{self.owner.nonce}")
         try:
             self.path.rename(grave)
         except FileNotFoundError:
@@ -135,25 +152,25 @@ class Lease:
         return buried == text
 
 
-def identity() -> dict[str, Any]:
-    """Who this process is, among all machines and containers."""
-    return {
-        "host": socket.gethostname(),
-        "boot": _boot(),
-        "pid": os.getpid(),
-        "born": _born(os.getpid()),
-    }
+def _owner_in(text: str) -> LeaseOwner:
+    """Who a lease names. Half a lease names nobody."""
+    try:
+        return LeaseOwner.from_json(json.loads(text))
+    except ValueError:
+        return LeaseOwner()
 
 
-def gone(owner: dict[str, Any]) -> bool:
+def identity() -> LeaseOwner:
+    """Who this process is."""
+    return LeaseOwner(socket.gethostname(), _boot(), os.getpid(), _born(os.getpid()))
+
+
+def gone(owner: LeaseOwner) -> bool:
     """Whether a holder is certainly dead: it was on this machine, and its process is not there.
 
     + owner: what :func:`identity` said of it
     """
-    if owner.get("boot") != _boot():
-        return False
-    pid = owner.get("pid")
-    return isinstance(pid, int) and _born(pid) != owner.get("born")
+    return owner.boot == _boot() and owner.pid is not None and _born(owner.pid) != owner.born
 
 
 def _boot() -> str:

@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 from pathlib import Path
 
 from inventory.common.fetch import ListedFile
 from inventory.common.manifest import Manifest, ProvenFile, read_manifest
 from inventory.common.paths import MANIFEST
 from inventory.common.wire import WireError
-
-_UNSTABLE_INODES = ("fuse", "cifs", "smb", "9p", "vfat", "exfat")
-"""File systems that may give a file another inode number after a remount: there it says nothing."""
 
 
 def proven_file(file: ListedFile, path: Path, stable: bool) -> ProvenFile:
@@ -58,18 +54,3 @@ def read_proven(path: Path) -> dict[str, ProvenFile]:
                 file = ProvenFile.from_json(json.loads(line))
                 found[file.path] = file
     return found
-
-
-def inodes_last(folder: Path) -> bool:
-    """Whether the inode numbers of a folder's file system stay as they are."""
-    device = folder.stat().st_dev
-    wanted = f"{os.major(device)}:{os.minor(device)}"
-    try:
-        lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    except OSError:
-        return False
-    kinds = [
-        line.partition(" - ")[2].split(" ")[0] for line in lines if line.split(" ")[2] == wanted
-    ]
-    # An overlay or a btrfs subvolume shows files under a device number that no mount has.
-    return not any(kind.startswith(_UNSTABLE_INODES) for kind in kinds)

@@ -1,7 +1,8 @@
-"""Room for everything, before the first byte: counted, and then reserved where that is possible.
+"""What the file system gives: room for everything before the first byte, and inode numbers.
 
-Counting knows nothing of quotas and of what others write meanwhile. Reserving asks the file system
-itself: it gives the blocks or refuses them, and no download ends half-way for want of space.
+Room is counted, and then reserved where that is possible. Counting knows nothing of quotas and of
+what others write meanwhile. Reserving asks the file system itself: it gives the blocks or refuses
+them, and no download ends half-way for want of space.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from operations.remote.weights.errors import FetchError
 
 _KEEP_SIZE = 1
 """fallocate's mode that takes blocks and leaves the file's length: the length is what arrived."""
+
+_UNSTABLE_INODES = ("fuse", "cifs", "smb", "9p", "vfat", "exfat")
+"""File systems that may give a file another inode number after a remount: there it says nothing."""
 
 _UNABLE = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 
@@ -48,9 +52,11 @@ def reserve_room(request: FetchRequest, missing: Sequence[ListedFile]) -> None:
             f"system of {request.home}: free {(need - available) / GIB:.2f} GiB there, or set "
             "model.under to another one; nothing was fetched"
         )
+    # In memory, reserving is taking it, page by page, all at once.
+    in_memory = _file_system(request.parts) in {"tmpfs", "ramfs"}
     made = []
     try:
-        for file in () if request.take or _is_memory(request.parts) else missing:
+        for file in () if request.take or in_memory else missing:
             part = request.part(file)
             if not part.exists():
                 made.append(part)
@@ -64,16 +70,26 @@ def reserve_room(request: FetchRequest, missing: Sequence[ListedFile]) -> None:
         raise
 
 
-def _is_memory(path: Path) -> bool:
-    """Whether a folder is in memory: reserving there is taking it, page by page, all at once."""
-    device = path.stat().st_dev
+def inodes_last(folder: Path) -> bool:
+    """Whether the inode numbers of a folder's file system stay as they are."""
+    kind = _file_system(folder)
+    return kind is not None and not kind.startswith(_UNSTABLE_INODES)
+
+
+def _file_system(folder: Path) -> str | None:
+    """Kind of a folder's file system; None where the mounts cannot be read.
+
+    Empty where no mount has its device number, as on an overlay or a btrfs subvolume.
+    """
+    device = folder.stat().st_dev
     number = f"{os.major(device)}:{os.minor(device)}"
-    with contextlib.suppress(OSError):
-        for line in Path("/proc/self/mountinfo").read_text().splitlines():
-            words = line.split()
-            if words[2] == number:
-                return words[words.index("-") + 1] in {"tmpfs", "ramfs"}
-    return False
+    try:
+        lines = Path("/proc/self/mountinfo").read_text().splitlines()
+    except OSError:
+        return None
+    kinds = [line.partition(" - ")[2].split(" ")[0] for line in lines]
+    numbers = [line.split(" ")[2] for line in lines]
+    return dict(zip(numbers, kinds, strict=True)).get(number, "")
 
 
 def _reserve(path: Path, size: int) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 from urllib.parse import urljoin, urlsplit
@@ -50,6 +51,7 @@ class Source(Protocol):
         """
 
 
+@dataclass(frozen=True)
 class Body:
     """Bytes of a file on their way.
 
@@ -58,10 +60,9 @@ class Body:
     + chunks: the bytes; fewer than that where the answer was short
     """
 
-    def __init__(self, start: int, end: int, chunks: Iterator[bytes]) -> None:
-        self.start = start
-        self.end = end
-        self.chunks = chunks
+    start: int
+    end: int
+    chunks: Iterator[bytes]
 
 
 class HubSource:

@@ -13,13 +13,13 @@ from inventory.common.manifest import ProvenFile
 from operations.remote.weights.errors import FetchError
 from operations.remote.weights.hashing import is_good
 from operations.remote.weights.proven import (
-    inodes_last,
     manifest_in,
     proven_file,
     proven_in,
     read_proven,
     still_proven,
 )
+from operations.remote.weights.room import inodes_last
 
 
 @dataclass

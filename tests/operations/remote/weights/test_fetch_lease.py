@@ -4,13 +4,14 @@ import json
 import os
 import socket
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from inventory.common.fetch import FetchLimits
 from operations.remote.weights.errors import LostLeaseError
-from operations.remote.weights.lease import Lease, gone, identity
+from operations.remote.weights.lease import Lease, LeaseOwner, gone, identity
 
 LIMITS = FetchLimits(beat=0.05, dead=0.4)
 
@@ -31,7 +32,7 @@ def test_one_has_it_until_it_lets_go(tmp_path: Path) -> None:
 
 def test_another_machines_is_dead_only_by_its_silence(tmp_path: Path) -> None:
     path = tmp_path / "lease"
-    path.write_text(json.dumps({**identity(), "boot": "another", "pid": 1, "nonce": "x"}))
+    path.write_text(json.dumps(replace(identity(), boot="another", pid=1, nonce="x").to_json()))
     lease = Lease(path, LIMITS)
     assert not lease.take()
     time.sleep(LIMITS.dead / 2)
@@ -65,7 +66,7 @@ def test_a_lost_lease_is_noticed(tmp_path: Path) -> None:
 
 def test_a_process_is_gone_when_another_has_its_number() -> None:
     assert not gone(identity())
-    assert gone({**identity(), "born": "1"})
-    assert gone({**identity(), "pid": 1 << 22})
-    assert not gone({**identity(), "pid": 1 << 22, "boot": "another machine"})
-    assert not gone({})
+    assert gone(replace(identity(), born="1"))
+    assert gone(replace(identity(), pid=1 << 22))
+    assert not gone(replace(identity(), pid=1 << 22, boot="another machine"))
+    assert not gone(LeaseOwner())

@@ -170,7 +170,7 @@ def test_a_fetch_that_hangs_ends_itself_and_is_started_anew(
     assert is_whole(box, snapshot)
     assert sent(hub) - snapshot.size <= shards * 4 * (1 << 20), "what had come is kept"
     place = f"/run/boxwright/{unit(snapshot).removesuffix('.service')}"
-    assert box.run(f"ls {place}").stdout.split() == ["request.json", "log"], "nor is the token left"
+    assert box.run(f"ls {place}").stdout.split() == ["log", "request.json"], "nor is the token left"
 
 
 def test_a_power_cut_costs_hardly_a_byte(box: Box, hub: RemoteHub, snapshot: Snapshot) -> None:
@@ -209,7 +209,7 @@ def test_the_token_is_nowhere_to_be_read(box: Box, hub: RemoteHub, snapshot: Sna
     seen["output"] = text
     seen["files"] = box.run(f"grep -rs {TOKEN} {HOME} {place} /var/log; :").stdout
     assert {where for where, what in seen.items() if TOKEN in what} == set()
-    assert box.run(f"ls {place}").stdout.split() == ["request.json", "log"]
+    assert box.run(f"ls {place}").stdout.split() == ["log", "request.json"]
     assert not any(one.authorized for one in chosen(hub.requests(), where="cdn"))
 
 
