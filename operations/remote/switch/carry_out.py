@@ -87,7 +87,7 @@ def carry_out(request: SwitchRequest, expect: Expectation, say: Say) -> SwitchOu
         return _failed(request, expect, broken, progress, say)
     try:
         finish(request, ready, progress.seconds, progress.warmed, say)
-    except (SwitchError, OSError) as error:
+    except Exception as error:  # whatever it is: nothing goes back for it
         say(f"switch: {new.unit} serves, but: {error}")
         return SwitchOutcome(kind=UNFINISHED, unit=new.unit, sentence=str(error))
     old_services.forget()

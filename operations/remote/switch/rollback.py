@@ -32,9 +32,9 @@ def go_back(
     new = request.new.unit
     names = ", ".join(one.unit for one in old)
     say(f"rollback: {new} is ended, {names} comes back")
-    # It never served: nothing to drain, and while it loads it would ignore SIGTERM for a minute.
-    systemd.kill(new)
     try:
+        # It never served: nothing to drain, and while it loads it would ignore SIGTERM.
+        systemd.kill(new)
         systemd.control("stop", "--", new)
         if request.gpus:
             release(request.gpus, frozenset([new]), request.release_seconds, say)
