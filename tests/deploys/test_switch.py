@@ -32,7 +32,7 @@ TINY = "lab/tiny-minimax-m2"
 BROKEN = """
 import sys
 from operations.remote.switch import carry_out
-from operations.remote.switch.waiting.watch import Watch
+from operations.remote.switch.waiting.wait import Watch
 Watch.by_unit = None
 sys.exit(carry_out.main())
 """

@@ -4,7 +4,7 @@ Standard library only. Each step is also a program to be run by hand, as
 ``python -m operations.remote.switch.waiting.wait --help``.
 
 - the whole: start (as a unit of its own), carry_out, old_services, rollback, finish
-- the wait: wait, watch, expectation, state, journal, phases, probe, listener, verdicts, talk
+- the wait: wait, expectation, state, journal, phases, probe, listener, verdicts
 - GPU memory: release, occupancy, smi, holders, leftovers
 - the page cache: warm, pagecache
 - the smoke test: smoke, judging

@@ -38,8 +38,8 @@ from operations.remote.switch.gpu_memory.release import release, strangers
 from operations.remote.switch.page_cache.warm import warm
 from operations.remote.switch.rollback import go_back
 from operations.remote.switch.smoke_test.smoke import smoke
-from operations.remote.switch.waiting.expectation import Expectation, Say, expected
-from operations.remote.switch.waiting.wait import Ready, wait
+from operations.remote.switch.waiting.expectation import Expectation, Ready, Say, expected
+from operations.remote.switch.waiting.wait import wait
 
 
 @dataclass

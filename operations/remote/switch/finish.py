@@ -13,7 +13,7 @@ from inventory.common.switch import SwitchRequest
 from operations.remote import systemctl
 from operations.remote.switch import record, systemd
 from operations.remote.switch.old_services import is_noted
-from operations.remote.switch.waiting.wait import Ready
+from operations.remote.switch.waiting.expectation import Ready
 
 
 def finish(

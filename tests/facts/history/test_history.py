@@ -11,7 +11,7 @@ from facts.history import Comparison, compare, history, render
 from facts.history.parts import UNMEASURED
 from facts.journal.formats import entry as entry_of
 from inventory.base import Unknown
-from operations.remote.switch.waiting.journal import Entry
+from operations.remote.switch.waiting.journal import JournalEntry
 from operations.remote.switch.waiting.phases import PhaseTracker
 from tests.facts.diagnosis.journals import text_of
 from tests.facts.history.recorded import (
@@ -75,7 +75,7 @@ def test_the_lines_that_the_waiter_keeps_hold_all_figures(name: str) -> None:
         found = entry_of(line)
         assert found is not None
         assert found.time is not None
-        track.take(Entry(found.time, found.time, found.ident, found.pid, found.text))
+        track.take(JournalEntry(found.time, found.time, found.ident, found.pid, found.text))
     live = phases(read_journal("\n".join(track.lines)))
     whole = phases(read_journal(text))
     assert live.engine == whole.engine

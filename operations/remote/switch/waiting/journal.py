@@ -32,7 +32,7 @@ FAILURE = "d9b373ed55a64feb8242e02dbe79a49c"
 
 
 @dataclass(frozen=True)
-class Entry:
+class JournalEntry:
     """One entry.
 
     + monotonic: seconds of this boot's clock, as `time.monotonic` counts them
@@ -140,7 +140,7 @@ class _Reader:
             raise SwitchError("systemd", f"the journal: {what} failed with errno {-status}")
 
 
-class Journal(_Reader):
+class StartJournal(_Reader):
     """The journal of one start, from its first entry on: what the unit's processes write, and what
     systemd writes about them.
 
@@ -148,7 +148,7 @@ class Journal(_Reader):
 
     Example::
 
-        with Journal(invocation) as journal:
+        with StartJournal(invocation) as journal:
             for entry in journal.new():
                 print(entry.line())
     """
@@ -160,10 +160,10 @@ class Journal(_Reader):
         self.is_read = False
         """Whether the last look reached the end."""
 
-    def new(self) -> list[Entry]:
+    def new(self) -> list[JournalEntry]:
         """Entries since the last look, oldest first, at most `BATCH`."""
         self.renew()
-        found: list[Entry] = []
+        found: list[JournalEntry] = []
         while len(found) < BATCH and self.next():
             found.append(self._entry())
         self.is_read = len(found) < BATCH
@@ -174,10 +174,10 @@ class Journal(_Reader):
         self.to_end()
         self.previous()
 
-    def _entry(self) -> Entry:
+    def _entry(self) -> JournalEntry:
         monotonic, realtime = self.times()
         pid = self.field("_PID") or self.field("SYSLOG_PID")
-        return Entry(
+        return JournalEntry(
             monotonic=monotonic,
             realtime=realtime,
             ident=self.field("SYSLOG_IDENTIFIER") or self.field("_COMM"),
@@ -187,9 +187,9 @@ class Journal(_Reader):
         )
 
 
-def opening(invocation: str, most: int) -> Iterator[Entry]:
+def opening(invocation: str, most: int) -> Iterator[JournalEntry]:
     """The first entries of a start that is over."""
-    with Journal(invocation) as journal:
+    with StartJournal(invocation) as journal:
         seen = 0
         while seen < most and (batch := journal.new()):
             seen += len(batch)

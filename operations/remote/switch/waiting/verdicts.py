@@ -43,7 +43,7 @@ _RESULTS = {
 _RESTARTS = frozenset({"auto-restart", "auto-restart-queued"})
 
 
-class Verdict(NamedTuple):
+class StartVerdict(NamedTuple):
     """How a start ended: kind as in :class:`SwitchError`, and a sentence."""
 
     kind: str
@@ -84,7 +84,9 @@ def ending(code: int, status: int) -> str:
         return f"exit status {status}"
 
 
-def of_unit(now: UnitMoment, first: UnitMoment, end: Exit, *, fell: bool = False) -> Verdict | None:
+def of_unit(
+    now: UnitMoment, first: UnitMoment, end: Exit, *, fell: bool = False
+) -> StartVerdict | None:
     """The verdict that the unit alone allows; None while it may still come up.
 
     + first: as it was when the wait began
@@ -94,7 +96,9 @@ def of_unit(now: UnitMoment, first: UnitMoment, end: Exit, *, fell: bool = False
     another = bool(now.invocation) and now.invocation != first.invocation
     down = not now.is_running and now.active != "activating"
     if (end.asked and down) or (another and now.restarts <= first.restarts):
-        return Verdict("stopped", "somebody stopped or restarted the unit while it was starting")
+        return StartVerdict(
+            "stopped", "somebody stopped or restarted the unit while it was starting"
+        )
     if now.active == "failed":
         return _failed(now)
     if now.sub in _RESTARTS:
@@ -106,15 +110,15 @@ def of_unit(now: UnitMoment, first: UnitMoment, end: Exit, *, fell: bool = False
     return _leaving(now) if now.active == "deactivating" and now.code == 0 else _gone(now, end)
 
 
-def _leaving(now: UnitMoment) -> Verdict:
+def _leaving(now: UnitMoment) -> StartVerdict:
     """Of a unit that goes down while its main process still runs."""
     if now.result == "success":
-        return Verdict("stopped", "somebody stops the unit while it is starting")
+        return StartVerdict("stopped", "somebody stops the unit while it is starting")
     reason = _RESULTS.get(now.result, "a command that belongs to its start failed")
-    return Verdict("crashed", f"the start failed: {reason}; {_then(now)}")
+    return StartVerdict("crashed", f"the start failed: {reason}; {_then(now)}")
 
 
-def _gone(now: UnitMoment, end: Exit) -> Verdict | None:
+def _gone(now: UnitMoment, end: Exit) -> StartVerdict | None:
     """Of a unit whose main process is gone without a failure; None where it is not gone."""
     gone = now.active in {"inactive", "deactivating"} or now.sub == "exited"
     if not gone or now.job:
@@ -122,10 +126,10 @@ def _gone(now: UnitMoment, end: Exit) -> Verdict | None:
     # systemd forgets a unit that is not enabled, and ended well, together with how it ended.
     forgotten = now.code == 0 and end.over
     if now.code == 0 and not forgotten:
-        return Verdict("stopped", f"the unit is not started ({now.load})")
+        return StartVerdict("stopped", f"the unit is not started ({now.load})")
     if forgotten or (now.code, now.status) == (EXITED, 0):
-        return Verdict("exited-0", f"{_EXITED_0}; {_then(now)}")
-    return Verdict("crashed", f"its main process ended: {_how(now)}; {_then(now)}")
+        return StartVerdict("exited-0", f"{_EXITED_0}; {_then(now)}")
+    return StartVerdict("crashed", f"its main process ended: {_how(now)}; {_then(now)}")
 
 
 _EXITED_0 = (
@@ -134,20 +138,20 @@ _EXITED_0 = (
 )
 
 
-def _failed(now: UnitMoment) -> Verdict:
+def _failed(now: UnitMoment) -> StartVerdict:
     spent = now.restart != "no" and 0 < now.burst <= now.restarts + 1
     if now.result == "start-limit-hit" or spent:
-        return Verdict(
+        return StartVerdict(
             "start-limit",
             f"its main process ended: {_how(now)}; it used up the {now.burst} starts that systemd "
             f"allows{_interval(now)}, and is not started again",
         )
-    return Verdict("crashed", f"its main process ended: {_how(now)}; {_then(now)}")
+    return StartVerdict("crashed", f"its main process ended: {_how(now)}; {_then(now)}")
 
 
 def _again(
     now: UnitMoment, before: int, first: UnitMoment | None = None, end: Exit | None = None
-) -> Verdict:
+) -> StartVerdict:
     """Of a unit that systemd starts again, or has started again.
 
     + before: restarts before the start that ended
@@ -159,15 +163,15 @@ def _again(
         how = end.how if end and end.how else "it ended before it was ready"
         well = bool(end and end.over and not end.how) and before == first.restarts
     if well and before == 0:
-        return Verdict("exited-0", f"{_EXITED_0}; {_then(now)}")
+        return StartVerdict("exited-0", f"{_EXITED_0}; {_then(now)}")
     if first is not None or before > 0:
         return _looping(now, how)
-    return Verdict("crashed", f"its main process ended: {how}; {_then(now)}")
+    return StartVerdict("crashed", f"its main process ended: {how}; {_then(now)}")
 
 
-def _looping(now: UnitMoment, how: str) -> Verdict:
+def _looping(now: UnitMoment, how: str) -> StartVerdict:
     restarts = now.restarts
-    return Verdict(
+    return StartVerdict(
         "crash-looping",
         f"it crashes and is started again: {how}; systemd has restarted it "
         f"{'once' if restarts == 1 else f'{restarts} times'}; {_then(now)}",
@@ -220,24 +224,24 @@ def patience(
 
 def of_silence(
     phase: str, silent: float, allowed: float, heartbeats: int, *, compiling: bool
-) -> Verdict | None:
+) -> StartVerdict | None:
     """Whether a start hangs.
 
     + silent: seconds since the journal last showed progress
     + heartbeats: of the engine since then: minutes in which a worker gave no answer
     """
     if heartbeats >= most_heartbeats(compiling=compiling):
-        return Verdict(
+        return StartVerdict(
             "hung",
             f"it hangs in phase {phase}: for {heartbeats} minutes a worker has not answered",
         )
     if silent <= allowed:
         return None
     if phase == ANSWER:
-        return Verdict(
+        return StartVerdict(
             "hung", f"its server says that it is up, and has not answered for {span(silent)}"
         )
-    return Verdict(
+    return StartVerdict(
         "hung",
         f"it hangs in phase {phase}: nothing new in its journal for {span(silent)}, and "
         f"{span(allowed)} are allowed",
@@ -246,7 +250,7 @@ def of_silence(
 
 def of_models(
     model: str, length: int | None, served: Sequence[tuple[str, int | None]]
-) -> Verdict | None:
+) -> StartVerdict | None:
     """Whether an endpoint serves something else than it should.
 
     + length: the declared context length
@@ -255,9 +259,9 @@ def of_models(
     names = dict(served)
     if model not in names:
         others = ", ".join(names) or "no model"
-        return Verdict("wrong-model", f"it answers, but for {others} and not for {model}")
+        return StartVerdict("wrong-model", f"it answers, but for {others} and not for {model}")
     if length is not None and names[model] not in {None, length}:
-        return Verdict(
+        return StartVerdict(
             "wrong-length",
             f"it answers for {model} with a context of {names[model]} tokens, and {length} are "
             "declared",

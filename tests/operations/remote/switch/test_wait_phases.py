@@ -12,16 +12,16 @@ from facts.diagnosis import phases, read_journal
 from facts.journal.formats import entry as read_entry
 from facts.journal.starts import starts
 from inventory.common.start_phases import PHASES, seconds_left
-from operations.remote.switch.waiting.journal import Entry
+from operations.remote.switch.waiting.journal import JournalEntry
 from operations.remote.switch.waiting.phases import MOST_LINES, PhaseTracker
 from tests.facts.diagnosis.journals import API, ENGINE, NAMES, Made, text_of, worker
 
 
-def entries(text: str) -> list[Entry]:
+def entries(text: str) -> list[JournalEntry]:
     """A recorded journal, as the box reads it."""
     found = [read_entry(line) for line in text.split("\n")]
     return [
-        Entry(one.time, one.time, one.ident, one.pid, one.text)
+        JournalEntry(one.time, one.time, one.ident, one.pid, one.text)
         for one in found
         if one is not None and one.time is not None
     ]
@@ -109,7 +109,7 @@ LINES = st.one_of(
 def test_phases_sum_to_the_whole_start(said: list[tuple[str, float]], until: float) -> None:
     track = PhaseTracker(1.0)
     for text, at in said:
-        track.take(Entry(at, at, "vllm", 7, text))
+        track.take(JournalEntry(at, at, "vllm", 7, text))
     parts = track.seconds(until)
     assert sum(parts.values()) == pytest.approx(until - 1.0)
     assert all(length >= 0 for length in parts.values())
@@ -174,7 +174,7 @@ def test_a_key_on_the_command_line_is_not_kept() -> None:
 def test_a_service_that_names_no_phase_but_the_last_is_one_phase() -> None:
     track = PhaseTracker(100.0)
     assert not track.is_told
-    track.take(Entry(104.0, 0.0, "vllm", 7, "INFO:     Application startup complete."))
+    track.take(JournalEntry(104.0, 0.0, "vllm", 7, "INFO:     Application startup complete."))
     assert track.is_told
     assert track.is_up
     assert track.seconds(105.0) == {"server": 5.0}
@@ -183,12 +183,12 @@ def test_a_service_that_names_no_phase_but_the_last_is_one_phase() -> None:
 
 @given(st.text())
 def test_any_text_is_a_line(text: str) -> None:
-    line = Entry(1.0, 1_800_000_000.0, "vllm", 7, text).line()
+    line = JournalEntry(1.0, 1_800_000_000.0, "vllm", 7, text).line()
     assert "\n" not in line
 
 
 def test_a_line_reads_back_as_it_was() -> None:
-    entry = Entry(1.0, 1_800_000_000.25, "vllm", 7, "(EngineCore pid=7) INFO x")
+    entry = JournalEntry(1.0, 1_800_000_000.25, "vllm", 7, "(EngineCore pid=7) INFO x")
     back = read_entry(entry.line())
     assert back is not None
     assert (back.time, back.ident, back.pid, back.text) == (entry.realtime, "vllm", 7, entry.text)

@@ -13,7 +13,7 @@ from inventory.common.start_phases import ANSWER
 from operations.remote.switch.waiting.state import PROPERTIES, UnitMoment, unit_moment
 from operations.remote.switch.waiting.verdicts import (
     Exit,
-    Verdict,
+    StartVerdict,
     ending,
     of_models,
     of_silence,
@@ -37,7 +37,7 @@ GONE = replace(LOADING, active="inactive", sub="dead", code=1, status=0)
 STARTING = replace(LOADING, active="activating", sub="start")
 
 
-def verdict(now: UnitMoment, end: Exit | None = None, **more: bool) -> Verdict:
+def verdict(now: UnitMoment, end: Exit | None = None, **more: bool) -> StartVerdict:
     found = of_unit(now, LOADING, end or Exit(over=True), **more)
     assert found is not None
     return found

@@ -27,7 +27,8 @@ _WATCHES = """
 import json, sys, time
 from inventory.common.switch import Target
 from operations.remote.switch.errors import SwitchError
-from operations.remote.switch.waiting.wait import Expectation, wait
+from operations.remote.switch.waiting.expectation import Expectation
+from operations.remote.switch.waiting.wait import wait
 order = json.load(sys.stdin)
 lines, began = [], time.monotonic()
 seen = {"lines": lines, "began": began}
