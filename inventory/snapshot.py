@@ -22,6 +22,11 @@ def short(commit: str) -> str:
     return commit[:12]
 
 
+def label_of(repo: str, commit: str) -> str:
+    """A commit of a repository in one word."""
+    return f"{repo}@{short(commit)}"
+
+
 class SnapshotFile(Desired):
     """One file as the Hub lists it."""
 
@@ -111,7 +116,7 @@ class LocalSnapshot:
     @property
     def label(self) -> str:
         """Repository and commit in one word."""
-        return f"{self.repo}@{short(self.commit)}"
+        return label_of(self.repo, self.commit)
 
     @property
     def words(self) -> str:
@@ -138,7 +143,7 @@ def read_lock(text: str, where: str, model: Model) -> Snapshot:
     + text: content of the file
     + where: its name, for errors
     + model: what it should be the lock of
-    + raises: DesiredStateError where the text is no lock, or the lock of something else
+    + raises: DesiredStateError where the text is not a lock, or the lock of something else
     """
     try:
         snapshot = built(Snapshot, json.loads(text), f"lock file {where}")

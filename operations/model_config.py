@@ -29,7 +29,7 @@ def model_config(
     + locks: folder of the lock files
     + token: of the Hub
     + returns: the content; None where the listing has no such file; Unknown where it could not be
-      had: the fit is then not computed, which is no reason to stop
+      had: the fit is then not computed, and the run goes on
     """
     file = next((one for one in snapshot.files if one.path == name), None)
     if file is None:
@@ -47,8 +47,8 @@ def model_config(
     try:
         parsed = json.loads(content)
     except ValueError as error:
-        return Unknown(unknown=f"{name} is no JSON: {error}")
-    return parsed if isinstance(parsed, dict) else Unknown(unknown=f"{name} is no JSON object")
+        return Unknown(unknown=f"{name} is not JSON: {error}")
+    return parsed if isinstance(parsed, dict) else Unknown(unknown=f"{name} is not a JSON object")
 
 
 def is_listed(content: bytes, file: SnapshotFile) -> bool:

@@ -13,7 +13,7 @@ from facts.reading.neighbours import Neighbour, Neighbours
 from inventory.common.paths import DELETING, USERS, commit_of
 from inventory.common.units import gibibytes
 from inventory.errors import ConflictError, DesiredStateError
-from inventory.snapshot import LocalSnapshot, short
+from inventory.snapshot import LocalSnapshot, label_of
 from operations.difference import Difference
 from operations.room import held_by
 from operations.steps import Commands, Step, guarded, settled, show
@@ -33,7 +33,7 @@ def named_commits(text: str) -> tuple[str, ...]:
         if len(name) < _SHORTEST or set(name) - set("0123456789abcdef"):
             raise DesiredStateError(
                 wanted=f"--data prune={text}",
-                found=f"{name!r} is no commit ({_SHORTEST} hex digits at least)",
+                found=f"{name!r} is not a commit ({_SHORTEST} hex digits at least)",
                 why="what is deleted is named, so that nothing else is; nothing was touched",
                 next_step="name commits: --data prune=0123456789ab,fedcba987654",
             )
@@ -82,7 +82,7 @@ def prune_differences(
     """Each snapshot that is to go."""
     return tuple(
         Difference(
-            resource=f"snapshot {want.repo}@{short(commit_of(one.name))}",
+            resource=f"snapshot {label_of(want.repo, commit_of(one.name))}",
             attribute="state",
             want="absent",
             have=gibibytes(one.frees),

@@ -142,6 +142,6 @@ def _hub_error(model: Model, found: str, next_step: str) -> HubError:
     return HubError(
         wanted=f"the files of {model.repo} at {model.revision} from {where}",
         found=found,
-        why="without the listing there is no way to say what complete means; nothing was touched",
+        why="without the listing nobody can say what complete means; nothing was touched",
         next_step=next_step,
     )

@@ -8,7 +8,7 @@ from facts.actual import Actual
 from facts.reading.neighbours import Neighbour, Neighbours
 from facts.reading.snapshots import SnapshotState
 from inventory.base import Unknown
-from inventory.common.paths import FETCHING, INCOMING, PARTS, commit_of
+from inventory.common.paths import FETCHING, INCOMING, PARTIAL_FILES, commit_of
 from inventory.common.units import GIB, gibibytes
 from inventory.errors import PreconditionError
 from inventory.snapshot import LocalSnapshot, Snapshot, SnapshotFile, short
@@ -40,7 +40,7 @@ def _needed(file: SnapshotFile, want: Snapshot, beside: Neighbours) -> int:
     if staged is not None and staged[0] == file.size:
         return 0
     # A file on its way may have all its blocks already: they were reserved before it began.
-    part = f"{want.commit}/{PARTS}/{digest}-"
+    part = f"{want.commit}/{PARTIAL_FILES}/{digest}-"
     held = [blocks for path, (_, blocks) in beside.staged.items() if path.startswith(part)]
     return max(0, file.size - max(held, default=0))
 
@@ -84,7 +84,7 @@ def freeing(beside: Iterable[Neighbour], commit: str) -> str:
     """Which other snapshots could be deleted, as the beginning of a sentence; empty for none.
 
     + beside: other snapshots of the repository
-    + commit: the wanted one: its own unfinished fetch is no candidate
+    + commit: the wanted one: its own unfinished fetch is left out
     """
     own = (f"{FETCHING}{commit}", f"{INCOMING}{commit}")
     others = [one for one in beside if one.name not in own]

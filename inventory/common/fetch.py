@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
-from inventory.common.paths import FETCHING, PARTS, PROVEN, inside
+from inventory.common.paths import FETCHING, PARTIAL_FILES, PROVEN_FILES, inside
 from inventory.common.wire import Wire, WireError
 
 if TYPE_CHECKING:
@@ -129,12 +129,12 @@ class FetchRequest(Wire):
     @property
     def parts(self) -> Path:
         """Files on their way."""
-        return self.staging / PARTS
+        return self.staging / PARTIAL_FILES
 
     @property
     def proven(self) -> Path:
         """One line for each file that is whole and proven in the staging folder."""
-        return self.staging / PROVEN
+        return self.staging / PROVEN_FILES
 
     @property
     def lease(self) -> Path:

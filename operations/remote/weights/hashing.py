@@ -2,7 +2,7 @@
 
 Where many are hashed, nothing is copied: bytes are hashed where the page cache has them. A file is
 hashed in slices, each by whichever thread is free, the file with most left first: sixteen equal
-files keep ten cores as busy as eight, and there is no last file to wait for.
+files keep ten cores as busy as eight, and nobody waits for a last file.
 """
 
 from __future__ import annotations

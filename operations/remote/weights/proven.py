@@ -32,7 +32,7 @@ def still_proven(file: ProvenFile, path: Path) -> bool:
 
 
 def manifest_in(folder: Path) -> Manifest | None:
-    """A snapshot's manifest; None where there is no sound one."""
+    """A snapshot's manifest; None where it is missing or damaged."""
     try:
         return read_manifest((folder / MANIFEST).read_text())
     except (OSError, ValueError):
@@ -40,7 +40,7 @@ def manifest_in(folder: Path) -> Manifest | None:
 
 
 def proven_in(folder: Path) -> dict[str, ProvenFile]:
-    """The files of a snapshot's manifest by path; empty where there is no sound one."""
+    """The files of a snapshot's manifest by path; empty where it is missing or damaged."""
     manifest = manifest_in(folder)
     return manifest.by_path if manifest else {}
 

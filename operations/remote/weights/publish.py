@@ -97,7 +97,9 @@ def _replace(request: FetchRequest, staged: Mapping[str, ProvenFile]) -> None:
     for path in staged:
         place = request.folder / path
         if place.is_symlink() or (place.exists() and not place.is_file()):
-            raise FetchError(f"{place} is no regular file: somebody else put it there; remove it")
+            raise FetchError(
+                f"{place} is not a regular file: somebody else put it there; remove it"
+            )
         place.parent.mkdir(parents=True, exist_ok=True)
         (request.staging / path).replace(place)
         sync_folder(place.parent)

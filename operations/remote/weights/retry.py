@@ -143,7 +143,7 @@ def policy(
 
     def wait(state: RetryCallState) -> float:
         nonlocal fruitless, seen
-        # An attempt that brought bytes is no failure in a row, however it ended.
+        # An attempt that brought bytes does not count as a failure in a row, however it ended.
         fruitless = fruitless + 1 if last_byte() == seen else 0
         seen = last_byte()
         error = state.outcome.exception() if state.outcome else None

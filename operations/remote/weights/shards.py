@@ -37,7 +37,7 @@ def _index(folder: Path, path: str, listed: set[str]) -> list[str]:
     try:
         named = set(json.loads((folder / path).read_text())["weight_map"].values())
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        return [f"{path} is no index ({type(error).__name__})"]
+        return [f"{path} is not an index ({type(error).__name__})"]
     above = path.rpartition("/")[0]
     absent = sorted(
         str(name) for name in named if (f"{above}/{name}" if above else name) not in listed
@@ -56,7 +56,7 @@ def _header(folder: Path, path: str) -> list[str]:
         with (folder / path).open("rb") as stream:
             (length,) = struct.unpack("<Q", stream.read(LENGTH_BYTES))
             if length > LARGEST_HEADER:
-                return [f"{path} has a header of {length} bytes: it is no safetensors file"]
+                return [f"{path} has a header of {length} bytes: it is not a safetensors file"]
             header: dict[str, Any] = json.loads(stream.read(length))
             size = stream.seek(0, 2)
         spans = sorted(

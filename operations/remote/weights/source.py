@@ -209,7 +209,7 @@ def source_of(request: FetchRequest) -> Source:
     if request.source is None:
         return HubSource(request)
     if not request.source.is_dir():
-        raise FetchError(f"{request.source} is no folder on this box: correct model.source")
+        raise FetchError(f"{request.source} is not a folder on this box: correct model.source")
     return FolderSource(request.source)
 
 

@@ -196,7 +196,7 @@ class TestServedFiles:
         elsewhere = tmp_path / "elsewhere"
         shard.rename(elsewhere)
         shard.symlink_to(elsewhere)
-        assert "is no regular file" in outcome(work)
+        assert "is not a regular file" in outcome(work)
 
     def test_a_folder_of_somebody_else_is_left_alone(self, hub: Hub, tmp_path: Path) -> None:
         snapshot = listing(hub, "lab/small")
