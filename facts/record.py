@@ -11,10 +11,11 @@ from pyinfra.api import StringCommand
 
 from facts.box import Probed
 from facts.privilege import read_as_root
-from facts.reading.records import PREFIX, Record, read_records
+from facts.reading.records import PREFIX, read_records
 from facts.sections import Section
 from inventory.base import Unknown
-from inventory.common import paths
+from inventory.common.paths import RECORD
+from inventory.common.record import FILE_NAME, StartRecord
 
 NEWEST = 10
 """Starts of each unit that one read brings: each is some ten KiB."""
@@ -24,7 +25,7 @@ MOST_BYTES = 1 << 20
 
 _READ = r"""
 there() { [ -e "$RECORDS" ] || return 3; ls -- "$RECORDS" >/dev/null; }
-newest() { ls -- "$1" | grep -Ex '[0-9]+-[0-9a-f]{8}\.json' | sort -rn | head -n "$NEWEST"; }
+newest() { ls -- "$1" | grep -Ex "$FILE_NAME" | sort -rn | head -n "$NEWEST"; }
 sec records there
 for folder in "$RECORDS"/*/; do
   of=${folder%/}; of=${of##*/}
@@ -39,7 +40,7 @@ exit 0
 """
 
 
-class Records(Probed[tuple[Record | Unknown, ...] | Unknown]):
+class Records(Probed[tuple[StartRecord | Unknown, ...] | Unknown]):
     """Returns the recorded starts of each service, newest first. An entry that cannot be read is
     ``{"unknown": reason}`` in its place.
 
@@ -57,24 +58,25 @@ class Records(Probed[tuple[Record | Unknown, ...] | Unknown]):
         self.nonce = secrets.token_hex(4)
         return read_as_root(script(self.nonce, unit, int(newest)), self.nonce)
 
-    def read(self, found: Mapping[str, Section]) -> tuple[Record | Unknown, ...] | Unknown:
+    def read(self, found: Mapping[str, Section]) -> tuple[StartRecord | Unknown, ...] | Unknown:
         """The record sections."""
         return read_records(found)
 
 
-def script(nonce: str, unit: str = "", newest: int = NEWEST, state: str = paths.STATE) -> str:
+def script(nonce: str, unit: str = "", newest: int = NEWEST, records: str = RECORD) -> str:
     """The read as POSIX sh.
 
     + nonce: token that marks the frame lines
     + unit: of this unit only; empty for all
     + newest: so many of each unit
-    + state: boxwright's folder on the box
+    + records: folder of the records on the box
     """
     variables = {
         "NONCE": nonce,
         "UNIT": unit,
         "NEWEST": str(newest),
-        "RECORDS": f"{state}/record",
+        "RECORDS": records,
+        "FILE_NAME": FILE_NAME,
         "PREFIX": PREFIX,
         "MOST": str(MOST_BYTES),
     }

@@ -11,10 +11,8 @@ from typing import Annotated
 
 from pydantic import Field, field_validator
 
+from inventory.common.throughput import SINGLE, Load
 from inventory.desired import Desired
-
-SINGLE = 1
-"""Streams of the rung that every ladder has: what one user gets."""
 
 
 class Throughput(Desired):
@@ -52,16 +50,12 @@ class Throughput(Desired):
         return tuple(sorted({SINGLE, *self.concurrency}))
 
     @property
-    def load(self) -> dict[str, int]:
+    def load(self) -> Load:
         """What makes two measurements comparable, beside the rung."""
-        return {
-            "input_tokens": self.input_tokens,
-            "output_tokens": self.output_tokens,
-            "requests": self.requests,
-        }
+        return Load(self.input_tokens, self.output_tokens, self.requests)
 
     @property
     def digest(self) -> str:
         """Eight hexadecimal digits for what is measured: another load, another measurement."""
-        text = json.dumps([self.rungs, self.load], sort_keys=True)
+        text = json.dumps([self.rungs, self.load.to_json()], sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import pairwise
-from typing import Any
 
 from pyinfra import host
 from pyinfra.api import operation
@@ -13,6 +12,7 @@ from facts.actual import Actual
 from facts.box import actual_state
 from facts.query import Query
 from inventory.base import Unknown
+from inventory.common.throughput import ThroughputRequest
 from inventory.service import Service
 from operations.difference import Difference, differing
 from operations.steps import Commands, Step, guarded, settled, show
@@ -46,7 +46,7 @@ def throughput_differences(service: Service, actual: Actual) -> tuple[Difference
     return differing(resource, [("throughput", "measured", have)])
 
 
-def throughput_request(service: Service, folder: str, accepted: bool) -> dict[str, Any]:
+def throughput_request(service: Service, folder: str, accepted: bool) -> ThroughputRequest:
     """What operations/remote/throughput/measure.py is asked.
 
     + service: with its ``throughput``
@@ -65,24 +65,22 @@ def throughput_request(service: Service, folder: str, accepted: bool) -> dict[st
             tokenizer = value
         elif flag in TOKENIZER_FLAGS:
             more += [flag, value]
-    return {
-        "unit": service.unit,
-        "python": f"{engine.environment_folder}/bin/python",
-        "user": service.user,
-        "version": engine.version,
-        "digest": want.digest,
-        "regression": want.regression,
-        "timeout": want.timeout_seconds,
-        "accept": accepted,
-        "load": {
-            "url": service.listen.url,
-            "model": service.served_model_name,
-            "tokenizer": tokenizer,
-            "rungs": want.rungs,
-            "more": more,
-            **want.load,
-        },
-    }
+    return ThroughputRequest(
+        unit=service.unit,
+        url=service.listen.url,
+        model=service.served_model_name,
+        python=f"{engine.environment_folder}/bin/python",
+        version=engine.version,
+        user=service.user,
+        tokenizer=tokenizer,
+        more=tuple(more),
+        rungs=want.rungs,
+        load=want.load,
+        digest=want.digest,
+        regression=want.regression,
+        timeout=want.timeout_seconds,
+        accept=accepted,
+    )
 
 
 @operation()
@@ -107,7 +105,7 @@ def throughput(service: Service, query: Query, folder: str, accepted: bool = Fal
         return
     yield Step(
         f"exec {run_module('throughput.measure')}",
-        stdin=json.dumps(throughput_request(service, folder, accepted)),
+        stdin=json.dumps(throughput_request(service, folder, accepted).to_json()),
         stream=True,
         wanted=f"{service.name} no more than {want.regression:.0%} slower than its last good start",
         why="the service goes on serving, slower than it did or unmeasured; its switch is done",

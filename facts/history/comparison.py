@@ -1,30 +1,17 @@
-"""Two starts compared: parts that add up, the read as a product, and one sentence."""
+"""Two starts compared: parts that add up, the read as a product, and one sentence. And which two:
+the newest start of a box against what came before it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from math import inf, isfinite
 
-from facts.history.measured import Measured
-from facts.history.parts import UNMEASURED, WEIGHTS, Part, parts_of
-from facts.history.words import against, duration, fewer, quicker
-from inventory.base import Frozen
-
-SMALL_SECONDS, SMALL_SHARE = 0.5, 0.02
-"""A part whose difference is below both, the share being that of the longer start, is not worth
-its own words."""
-
-
-class Read(Frozen):
-    """Reading the weights: ``seconds = bytes * rate``, each the other start's by this one's.
-
-    + bytes: how many times this start's bytes the other one reads
-    + rate: how many times as fast this start reads
-    + seconds: how many times as long the other one reads
-    """
-
-    bytes: float
-    rate: float
-    seconds: float
+from facts.history.measured import Measured, measure
+from facts.history.parts import Read, StartPart, parts_of, read_of
+from facts.history.words import sentence
+from inventory.base import Frozen, Unknown
+from inventory.common.record import StartRecord
+from inventory.common.throughput import SINGLE, Measurement
 
 
 class Figure(Frozen):
@@ -45,7 +32,7 @@ class Comparison(Frozen):
 
     this: Measured
     that: Measured
-    parts: tuple[Part, ...]
+    parts: tuple[StartPart, ...]
     """Of the start, seconds; empty where one of the totals was not measured."""
     read: Read | None
     figures: tuple[Figure, ...]
@@ -59,25 +46,14 @@ def compare(this: Measured, that: Measured) -> Comparison:
     + this: the start that is looked at
     + that: what it is held against
     """
-    parts, read = parts_of(this, that), _read(this, that)
+    parts, read = parts_of(this, that), read_of(this, that)
     return Comparison(
         this=this,
         that=that,
         parts=parts,
         read=read,
         figures=_figures(this, that),
-        sentence=_sentence(this, that, parts, read),
-    )
-
-
-def _read(this: Measured, that: Measured) -> Read | None:
-    if this.read is None or that.read is None:
-        return None
-    (size, seconds), (other_size, other_seconds) = this.read, that.read
-    return Read(
-        bytes=other_size / size,
-        rate=(size / seconds) / (other_size / other_seconds),
-        seconds=other_seconds / seconds,
+        sentence=sentence(this, that, parts, read),
     )
 
 
@@ -96,9 +72,8 @@ def _figures(this: Measured, that: Measured) -> tuple[Figure, ...]:
         ("requests of full length", "", this.max_concurrency, that.max_concurrency),
         ("graph memory", "GiB", this.cudagraph_gib, that.cudagraph_gib),
     ]
-    for a, b in this.throughput.shared(that.throughput):
-        name = "one user" if a.users == 1 else f"{a.users} users"
-        rows.append((name, "tok/s", a.tokens_per_s, b.tokens_per_s))
+    for users, here, there in _shared(this.throughput, that.throughput):
+        rows.append(("one user" if users == SINGLE else f"{users} users", "tok/s", here, there))
     return tuple(
         Figure(name=name, unit=unit, this=a, that=b, ratio=_ratio(a, b))
         for name, unit, a, b in rows
@@ -106,40 +81,73 @@ def _figures(this: Measured, that: Measured) -> tuple[Figure, ...]:
     )
 
 
+def _shared(
+    this: Measurement | None, that: Measurement | None
+) -> Iterable[tuple[int, float, float]]:
+    """Users and both rates, at the single stream and at the highest rung that both have under the
+    same load."""
+    if this is None or that is None or this.load != that.load:
+        return
+    both = sorted(this.rates.keys() & that.rates.keys())
+    for users in dict.fromkeys(both[:1] + both[-1:]):
+        yield users, this.rates[users], that.rates[users]
+
+
 def _ratio(a: float, b: float) -> float | None:
-    """Of two figures; None where it is none."""
     ratio = a / b if b else inf
     return ratio if isfinite(ratio) else None
 
 
-def _sentence(this: Measured, that: Measured, parts: tuple[Part, ...], read: Read | None) -> str:
-    if this.total is None or that.total is None:
-        return "the start was not clocked in both"
-    small = max(SMALL_SECONDS, SMALL_SHARE * max(this.total, that.total))
-    said: list[str] = []
-    rest = [0.0, 0.0]
-    by_size = sorted(parts, key=lambda part: -abs(part.difference))
-    for part in sorted(by_size, key=lambda part: (part.name == UNMEASURED, part.name != WEIGHTS)):
-        if part.name == WEIGHTS and read is not None:
-            words = f"{fewer(read.bytes)}, {quicker(read.rate)}"
-            said.append(f"{words} ({against(part.this, part.that)})")
-        elif abs(part.difference) >= small:
-            said.append(f"{part.name} {_sides(part, this, that)}")
-        else:
-            rest = [rest[0] + part.this, rest[1] + part.that]
-    if any(abs(side) >= SMALL_SECONDS for side in rest):
-        said.append(f"all else {against(*rest)}")
-    return f"{duration(this.total)} against {duration(that.total)}: {', '.join(said) or 'equal'}"
+class BoxHistory(Frozen):
+    """What one box recorded.
+
+    + starts: newest first
+    + comparisons: the newest start with the one before it of the same service, then with the last
+      one of each other service
+    + problems: what could not be read, and why
+    """
+
+    host: str
+    starts: tuple[Measured, ...] = ()
+    comparisons: tuple[Comparison, ...] = ()
+    problems: tuple[str, ...] = ()
 
 
-def _sides(part: Part, this: Measured, that: Measured) -> str:
-    """Both sides' seconds, and for compilation whether there was any, cold or warm."""
-    if part.name != "compile":
-        return against(part.this, part.that)
-    words = []
-    for seconds, side in ((part.this, this), (part.that, that)):
-        if side.compilation == "none":
-            words.append("none")
-        else:
-            words.append(f"{duration(seconds)} {side.compilation or ''}".strip())
-    return " against ".join(words)
+class History(Frozen):
+    """What the boxes recorded, in the order of the inventory."""
+
+    boxes: tuple[BoxHistory, ...]
+
+
+def history(found: Mapping[str, tuple[StartRecord | Unknown, ...] | Unknown]) -> History:
+    """The history of some boxes.
+
+    + found: the fact's answer by host
+    """
+    return History(boxes=tuple(_box(host, records) for host, records in found.items()))
+
+
+def _box(host: str, records: tuple[StartRecord | Unknown, ...] | Unknown) -> BoxHistory:
+    if isinstance(records, Unknown):
+        return BoxHistory(host=host, problems=(records.unknown,))
+    read = sorted(
+        (one for one in records if isinstance(one, StartRecord)),
+        key=lambda one: one.ready,
+        reverse=True,
+    )
+    starts = tuple(measure(one) for one in read)
+    return BoxHistory(
+        host=host,
+        starts=starts,
+        comparisons=tuple(compare(starts[0], other) for other in _others(starts)),
+        problems=tuple(one.unknown for one in records if isinstance(one, Unknown)),
+    )
+
+
+def _others(starts: tuple[Measured, ...]) -> Iterable[Measured]:
+    """What the newest start is held against."""
+    last: dict[str, Measured] = {}
+    for start in starts[1:]:
+        last.setdefault(start.unit, start)
+    # The same service first, where it has an earlier start.
+    return sorted(last.values(), key=lambda start: start.unit != starts[0].unit)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Literal
 
-from facts.diagnosis import EngineNumbers, Journal, phases, read_journal
-from facts.history.throughput import Ladder, ladder
+from facts.journal.lines import Journal, read_journal
+from facts.journal.numbers import EngineNumbers
+from facts.journal.phases import phases
 from facts.journal.settings import settings
-from facts.reading.records import Record
 from inventory.base import Frozen
 from inventory.common.engine_log import COMPILED_COLD, COMPILED_WARM
+from inventory.common.record import StartRecord
+from inventory.common.throughput import Measurement
 from inventory.common.units import GIB
 
 SHORTEST = 1e-6
@@ -50,7 +52,7 @@ class Measured(Frozen):
     cudagraph_gib: float | None
     warmed_bytes: float | None
     """Of the weights, brought into the page cache before the start."""
-    throughput: Ladder
+    throughput: Measurement | None
 
     @property
     def read(self) -> tuple[int, float] | None:
@@ -65,7 +67,7 @@ class Measured(Frozen):
         return None if self.read is None else self.read[0] / self.read[1]
 
 
-def measure(record: Record) -> Measured:
+def measure(record: StartRecord) -> Measured:
     """Read the figures of one record.
 
     + record: as the box kept it; its journal may be empty
@@ -97,11 +99,11 @@ def measure(record: Record) -> Measured:
         max_concurrency=told.engine.max_concurrency,
         cudagraph_gib=told.engine.cudagraph_gib,
         warmed_bytes=record.warm.get("bytes") if record.warm is not None else None,
-        throughput=ladder(record.throughput),
+        throughput=record.throughput,
     )
 
 
-def _total(record: Record, clocked: dict[str, float]) -> float | None:
+def _total(record: StartRecord, clocked: dict[str, float]) -> float | None:
     """By the box's own clock; the sum of the phases where it kept only those."""
     if record.seconds.load is not None:
         return record.seconds.load

@@ -33,7 +33,7 @@ GROUPS = {
 """What people call the phases; those that are not here are the rest."""
 
 
-class Part(Frozen):
+class StartPart(Frozen):
     """One part of two starts, in seconds.
 
     + phases: of :mod:`inventory.common.start_phases` that it covers
@@ -45,6 +45,19 @@ class Part(Frozen):
     this: float
     that: float
     difference: float
+
+
+class Read(Frozen):
+    """Reading the weights: ``seconds = bytes * rate``, each the other start's by this one's.
+
+    + bytes: how many times this start's bytes the other one reads
+    + rate: how many times as fast this start reads
+    + seconds: how many times as long the other one reads
+    """
+
+    bytes: float
+    rate: float
+    seconds: float
 
 
 @dataclass(eq=False)
@@ -63,7 +76,7 @@ class _Piece:
         self.that += other.that
 
 
-def parts_of(this: Measured, that: Measured) -> tuple[Part, ...]:
+def parts_of(this: Measured, that: Measured) -> tuple[StartPart, ...]:
     """The parts of both starts. Where totals are known, the last part is what no phase covers, so
     that the parts of each start sum to its total, and their differences to the difference.
 
@@ -72,12 +85,24 @@ def parts_of(this: Measured, that: Measured) -> tuple[Part, ...]:
     if this.total is None or that.total is None:
         return ()
     pieces = _grouped(_aligned(_known(this), _known(that)))
-    found: list[Part] = []
+    found: list[StartPart] = []
     for piece in pieces:
         found += _split(piece, this, that) if stones.LOAD in piece.phases else [_whole(piece)]
     left = this.total - sum(part.this for part in found)
     left_there = that.total - sum(part.that for part in found)
     return (*found, _part(UNMEASURED, [], left, left_there))
+
+
+def read_of(this: Measured, that: Measured) -> Read | None:
+    """The read of both starts as a product; None where one was not measured."""
+    if this.read is None or that.read is None:
+        return None
+    (size, seconds), (other_size, other_seconds) = this.read, that.read
+    return Read(
+        bytes=other_size / size,
+        rate=(size / seconds) / (other_size / other_seconds),
+        seconds=other_seconds / seconds,
+    )
 
 
 def _known(start: Measured) -> dict[str, float]:
@@ -120,7 +145,7 @@ def _grouped(pieces: list[_Piece]) -> list[_Piece]:
     return grouped
 
 
-def _split(piece: _Piece, this: Measured, that: Measured) -> list[Part]:
+def _split(piece: _Piece, this: Measured, that: Measured) -> list[StartPart]:
     """Reading the weights apart from what it stands in, where both engines clocked it."""
     a, b = this.weights_s, that.weights_s
     if a is None or b is None or a > piece.this or b > piece.that:
@@ -130,9 +155,9 @@ def _split(piece: _Piece, this: Measured, that: Measured) -> list[Part]:
     return [_part(WEIGHTS, [stones.LOAD], a, b), _whole(beside)]
 
 
-def _whole(piece: _Piece) -> Part:
+def _whole(piece: _Piece) -> StartPart:
     return _part(" + ".join(piece.groups), piece.phases, piece.this, piece.that)
 
 
-def _part(name: str, phases: list[str], this: float, that: float) -> Part:
-    return Part(name=name, phases=tuple(phases), this=this, that=that, difference=this - that)
+def _part(name: str, phases: list[str], this: float, that: float) -> StartPart:
+    return StartPart(name=name, phases=tuple(phases), this=this, that=that, difference=this - that)

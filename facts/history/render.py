@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from facts.history.comparison import Comparison, Figure
-from facts.history.history import BoxHistory, History
+from facts.history.comparison import BoxHistory, Comparison, Figure, History
 from facts.history.measured import Measured
-from facts.history.throughput import Rung
 from facts.history.words import duration, moment, times
+from inventory.common.throughput import SINGLE, Measurement
 from inventory.common.units import gibibytes
 
 LEFT_HEAD = ("ready (UTC)", "host", "service", "commit", "engine")
@@ -63,8 +62,7 @@ def _row(host: str, start: Measured) -> tuple[str, ...]:
         NONE if rate is None else f"{rate / GB:.2f}",
         NONE if start.kv_cache_tokens is None else f"{start.kv_cache_tokens:,}",
         _seconds(start.downtime_s),
-        _rate(start.throughput.one),
-        _rate(start.throughput.most, users=True),
+        *_rates(start.throughput),
     )
 
 
@@ -72,10 +70,15 @@ def _seconds(seconds: float | None) -> str:
     return NONE if seconds is None else duration(seconds)
 
 
-def _rate(rung: Rung | None, *, users: bool = False) -> str:
-    if rung is None:
-        return NONE
-    return f"{rung.tokens_per_s:,.0f}" + (f" at {rung.users}" if users else "")
+def _rates(found: Measurement | None) -> tuple[str, str]:
+    """Of one user, and of those several users who together got the most."""
+    rates = {} if found is None else found.rates
+    one = rates.pop(SINGLE, None)
+    many = max(rates, key=lambda users: rates[users], default=None)
+    return (
+        NONE if one is None else f"{one:,.0f}",
+        NONE if many is None else f"{rates[many]:,.0f} at {many}",
+    )
 
 
 def _notes(box: BoxHistory) -> list[str]:

@@ -1,8 +1,15 @@
-"""Figures in the words of people."""
+"""Figures in the words of people, and two starts in one sentence."""
 
 from __future__ import annotations
 
 from datetime import UTC, datetime
+
+from facts.history.measured import Measured
+from facts.history.parts import UNMEASURED, WEIGHTS, Read, StartPart
+
+SMALL_SECONDS, SMALL_SHARE = 0.5, 0.02
+"""A part whose difference is below both, the share being that of the longer start, is not worth
+its own words."""
 
 MINUTE = 60.0
 IN_SECONDS = 100.0
@@ -77,3 +84,39 @@ def moment(seconds: float) -> str:
         return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M")
     except (ValueError, OverflowError, OSError):
         return "?"
+
+
+def sentence(
+    this: Measured, that: Measured, parts: tuple[StartPart, ...], read: Read | None
+) -> str:
+    """The ratio of two start times in measured parts."""
+    if this.total is None or that.total is None:
+        return "the start was not clocked in both"
+    small = max(SMALL_SECONDS, SMALL_SHARE * max(this.total, that.total))
+    said: list[str] = []
+    rest = [0.0, 0.0]
+    by_size = sorted(parts, key=lambda part: -abs(part.difference))
+    for part in sorted(by_size, key=lambda part: (part.name == UNMEASURED, part.name != WEIGHTS)):
+        if part.name == WEIGHTS and read is not None:
+            words = f"{fewer(read.bytes)}, {quicker(read.rate)}"
+            said.append(f"{words} ({against(part.this, part.that)})")
+        elif abs(part.difference) >= small:
+            said.append(f"{part.name} {_sides(part, this, that)}")
+        else:
+            rest = [rest[0] + part.this, rest[1] + part.that]
+    if any(abs(side) >= SMALL_SECONDS for side in rest):
+        said.append(f"all else {against(*rest)}")
+    return f"{duration(this.total)} against {duration(that.total)}: {', '.join(said) or 'equal'}"
+
+
+def _sides(part: StartPart, this: Measured, that: Measured) -> str:
+    """Both sides' seconds, and for compilation whether there was any, cold or warm."""
+    if part.name != "compile":
+        return against(part.this, part.that)
+    words = []
+    for seconds, side in ((part.this, this), (part.that, that)):
+        if side.compilation == "none":
+            words.append("none")
+        else:
+            words.append(f"{duration(seconds)} {side.compilation or ''}".strip())
+    return " against ".join(words)

@@ -120,6 +120,7 @@ class Measurement(Wire):
     others: int = 0
     accepted: bool = False
 
-    def at(self, concurrency: int) -> Rung | None:
-        """The rung of so many streams."""
-        return next((rung for rung in self.rungs if rung.concurrency == concurrency), None)
+    @property
+    def rates(self) -> dict[int, float]:
+        """Streams at a time -> output tokens per second."""
+        return {rung.concurrency: rung.output_tokens_per_second for rung in self.rungs}

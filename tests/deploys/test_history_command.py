@@ -13,7 +13,7 @@ import pytest
 from deploys.history import PARTLY
 from inventory.errors import MISTAKE
 from operations.tools import programs, run_module, tools_script
-from tests.facts.history.recorded import DAY, NOW, OLD, TP4, entry, throughput
+from tests.facts.history.recorded import DAY, NOW, OLD, TP4, entry, record, throughput
 from tests.lab.base import REPO, Lab
 from tests.lab.box import Box
 from tests.lab.wheelhouse import ensure
@@ -54,11 +54,11 @@ def test_two_starts_are_saved_on_a_box_and_compared(box: Box, tmp_path: Path) ->
             run_module("switch.record", "save", UNIT), stdin=json.dumps(one), user="root"
         )
         assert saved.stdout.startswith(f"/var/lib/boxwright/record/{UNIT}/{int(one['ready'])}-")
-    more = json.dumps({"throughput": throughput({1: 61.0})})
+    more = throughput({1: 61.0})
     amend = run_module("switch.record", "amend", UNIT, str(second["invocation"]))
-    box.run(amend, stdin=more, user="root")
+    box.run(amend, stdin=json.dumps(more), user="root")
     last = box.run(run_module("switch.record", "last", UNIT), user="operator").stdout
-    assert json.loads(last) == {**second, **json.loads(more)}
+    assert json.loads(last) == record(TP4, UNIT, throughput=more).to_json()
 
     link = box.connection
     data = {key: value for key, value in vars(link).items() if key.startswith("ssh_")}

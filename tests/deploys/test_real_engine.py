@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from inventory.catalogue import KIMI_K25, MINIMAX_M25
+from inventory.common.record import RecordedEngine, StartRecord
+from inventory.common.throughput import Measurement, Rung
 from inventory.throughput import Throughput
-from operations.remote.switch.record import FORMAT
 from operations.tools import run_module
 from tests.deploys.state import listing, probed, unlike
 from tests.deploys.watch import Watch
@@ -200,16 +201,16 @@ def test_history_compares_the_two_services(paths: tuple[Path, Path]) -> None:
 
 def test_a_regression_fails_until_it_is_accepted(cpu_box: Box, paths: tuple[Path, Path]) -> None:
     inventory, deploy = paths
-    rungs = [{"concurrency": rung, "output_tokens_per_second": 1e6} for rung in LOAD.rungs]
-    measure = {"measured": 1_700_000_000, "load": LOAD.load, "rungs": rungs, "accepted": True}
-    earlier = {
-        "format": FORMAT,
-        "invocation": "a" * 32,
-        "ready": 1_700_000_000,
-        "engine": {"version": "0.31.0"},
-        "throughput": measure,
-    }
-    cpu_box.run(run_module("switch.record", "save", NEW), stdin=json.dumps(earlier))
+    rungs = tuple(Rung(rung, 4, 1e6, 1.0, 1.0, 1.0, 1.0) for rung in LOAD.rungs)
+    earlier = StartRecord(
+        service=NEW.removesuffix(".service"),
+        unit=NEW,
+        invocation="a" * 32,
+        ready=1_700_000_000.0,
+        engine=RecordedEngine(version="0.31.0"),
+        throughput=Measurement(1_700_000_000, LOAD.load, rungs, accepted=True),
+    )
+    cpu_box.run(run_module("switch.record", "save", NEW), stdin=json.dumps(earlier.to_json()))
     cpu_box.run(f"rm {STATE}/measured/{NEW}")
     started = cpu_box.run(f"systemctl show -P InvocationID {NEW}").stdout
 

@@ -20,7 +20,6 @@ from pathlib import Path
 
 from inventory.common.files import write_whole
 from inventory.common.paths import OUTCOME
-from inventory.common.record import StartRecord
 from inventory.common.switch import (
     DONE,
     GPU_HELD,
@@ -29,7 +28,6 @@ from inventory.common.switch import (
     SwitchOutcome,
     SwitchRequest,
 )
-from inventory.common.wire import WireError
 from operations.remote import systemctl
 from operations.remote.switch import old_services, record, systemd
 from operations.remote.switch.errors import SwitchError
@@ -195,21 +193,14 @@ def _failed(
     )
 
 
-def _last(unit: str) -> StartRecord | None:
-    """The last start that became ready, where it can be read."""
-    try:
-        return StartRecord.from_json(record.last(unit))
-    except WireError:
-        return None
-
-
 def main() -> int:
     """Read the request, carry it out, leave the outcome."""
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     place = Path(OUTCOME)
     place.unlink(missing_ok=True)
     request = SwitchRequest.from_json(json.load(sys.stdin))
-    outcome = carry_out(request, expected(request, _last(request.new.unit)), print)
+    last = record.last(request.new.unit)
+    outcome = carry_out(request, expected(request, last), print)
     write_whole(place, json.dumps(outcome.to_json()), mode=0o600)
     return 0 if outcome.kind == DONE else 1
 

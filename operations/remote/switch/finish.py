@@ -36,7 +36,7 @@ def finish(
         _disable(one.unit)
     if not is_noted(new, ready.invocation):
         try:
-            record.save(new, _recorded(request, ready, seconds, warmed).to_json())
+            record.save(_recorded(request, ready, seconds, warmed))
             record.keep_good(new)
         except (OSError, ValueError) as error:
             say(f"warning: this start is not on record: {error}")

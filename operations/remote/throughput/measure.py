@@ -4,11 +4,9 @@ Runs on the box as root, standard library only, by hand too::
 
     python -m operations.remote.throughput.measure < request.json
 
-The request: ``unit``, ``python`` (of the engine's environment), ``user``, ``load`` (see
-:class:`~.tool.Load`), ``digest`` (of the load), ``version`` (of the engine), ``regression``,
-``timeout`` (seconds) and ``accept`` (take the figures as they are). Exit status 0 where the start
-counts as measured; 1 with one sentence a rung where it became slower, or could not be measured.
-The service is never touched.
+The request is a :class:`~inventory.common.throughput.ThroughputRequest`. Exit status 0 where the
+start counts as measured; 1 with one sentence a rung where it became slower, or could not be
+measured. The service is never touched.
 """
 
 from __future__ import annotations
@@ -18,49 +16,24 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from inventory.common.files import write_whole as write
+from inventory.common import paths
+from inventory.common.files import write_whole
+from inventory.common.throughput import Measurement, Rung, ThroughputRequest, streams
 from operations.remote import http
-from operations.remote.switch.record import STATE, amend, entries
+from operations.remote.switch.record import RECORD, amend, starts
 from operations.remote.systemctl import show
 from operations.remote.throughput.compare import baseline, changes, compared, slower
-from operations.remote.throughput.rung import Rung, streams
-from operations.remote.throughput.tool import Load, ToolError, climb
+from operations.remote.throughput.tool import ToolError, climb
 
+MEASURED = Path(paths.MEASURED)
 LOCK = Path("/run/lock/boxwright-throughput.lock")
 METRICS_SECONDS, METRICS_BYTES = 5, 1 << 22
 COUNTS = ("vllm:num_requests_running", "vllm:num_requests_waiting")
-
-
-@dataclass(frozen=True)
-class Request:
-    """One measurement."""
-
-    unit: str
-    python: str
-    user: str | None
-    load: Load
-    digest: str
-    version: str
-    regression: float
-    timeout: float
-    accept: bool
-
-
-def read_request(plain: Mapping[str, Any]) -> Request:
-    """The request, from JSON.
-
-    + raises: KeyError, TypeError, ValueError for a request of another version
-    """
-    load = dict(plain["load"])
-    for name in ("rungs", "more"):
-        load[name] = tuple(load[name])
-    return Request(**{**plain, "load": Load(**load)})
 
 
 def requests_in_flight(metrics: str) -> int:
@@ -80,13 +53,12 @@ def requests_in_flight(metrics: str) -> int:
     return int(min(found, 1e9))
 
 
-def measure(request: Request, root: Path = STATE) -> int:
+def measure(request: ThroughputRequest) -> int:
     """Measure, record and compare.
 
-    + root: boxwright's folder
     + returns: exit status
     """
-    place = root / "measured" / request.unit
+    place = MEASURED / request.unit
     invocation = show(request.unit, "InvocationID").get("InvocationID", "")
     if not invocation:
         return _fail(f"{request.unit} does not run")
@@ -94,17 +66,14 @@ def measure(request: Request, root: Path = STATE) -> int:
     if place.exists() and place.read_text().strip() == mark and not request.accept:
         print("throughput: this start was measured by another run")
         return 0
-    others = _others(request.load.url)
+    others = _others(request.url)
     if others:
         print(f"throughput: {others} requests of others are under way: measured beside them")
     rungs: list[Rung] = []
     now = int(time.time())
     try:
-        climbing = climb(
-            request.python, request.load, user=request.user, seconds=request.timeout, seed=now
-        )
         # Closed with us: a lost connection ends the benchmark at the next line that is printed.
-        with closing(climbing):
+        with closing(climb(request, seed=now)) as climbing:
             for rung in climbing:
                 print(f"throughput: {rung.line}", flush=True)
                 rungs.append(rung)
@@ -112,51 +81,46 @@ def measure(request: Request, root: Path = STATE) -> int:
         return _fail(str(error))
     if show(request.unit, "InvocationID").get("InvocationID", "") != invocation:
         return _fail(f"{request.unit} was started anew during the measurement: see its journal")
-    return keep_and_compare(request, rungs, now, others, invocation, root)
+    measured = Measurement(
+        measured=now,
+        tool=f"vllm bench serve {request.version}",
+        load=request.load,
+        rungs=tuple(rungs),
+        others=others,
+    )
+    return keep_and_compare(request, measured, invocation)
 
 
 def keep_and_compare(
-    request: Request, rungs: Sequence[Rung], now: int, others: int, invocation: str, root: Path
+    request: ThroughputRequest,
+    now: Measurement,
+    invocation: str,
+    records: Path = RECORD,
+    marks: Path = MEASURED,
 ) -> int:
     """Record the figures and hold them against those before.
 
-    + now: when they were measured, seconds since the epoch
-    + others: requests that ran beside them
     + invocation: of the start that was measured
-    + root: boxwright's folder
+    + records, marks: folders of the records, and of what counts as measured
     + returns: exit status
     """
-    load = request.load
-    about = {
-        "input_tokens": load.input_tokens,
-        "output_tokens": load.output_tokens,
-        "requests": load.requests,
-    }
-    known = entries(request.unit, root)
-    before = baseline(known, invocation, about)
-    worse = slower(rungs, before, request.regression) if before else ()
-    accepted = not worse or request.accept
-    measured = {
-        "measured": now,
-        "tool": f"vllm bench serve {request.version}",
-        "load": about,
-        "rungs": [rung.to_json() for rung in rungs],
-        "others": others,
-        "accepted": accepted,
-    }
-    if not amend(request.unit, invocation, {"throughput": measured}, root):
+    known = starts(request.unit, records)
+    before = baseline(known, invocation, now.load)
+    worse = slower(now, before[1], request.regression) if before else ()
+    now = replace(now, accepted=not worse or request.accept)
+    mine = amend(request.unit, invocation, now, records)
+    if mine is None:
         print("throughput: this start has no record: the figures are kept nowhere else")
-    if accepted:
-        write(root / "measured" / request.unit, f"{invocation} {request.digest}\n")
+    if now.accepted:
+        write_whole(marks / request.unit, f"{invocation} {request.digest}\n")
     if before is None:
         print("throughput: no earlier start was measured under this load: this one is the measure")
         return 0
     if not worse:
-        both = ", ".join(map(streams, compared(rungs, before))) or "no rung"
+        both = ", ".join(map(streams, compared(now, before[1]))) or "no rung"
         print(f"throughput: not slower than before at {both}")
         return 0
-    mine = next((entry for entry in known if entry.get("invocation") == invocation), None)
-    since = "; ".join(changes(mine, before)) or "nothing that is recorded"
+    since = "; ".join(changes(mine, before[0])) or "nothing that is recorded"
     for sentence in worse:
         print(f"slower: {sentence}")
     print(f"slower: what changed between the two: {since}")
@@ -191,7 +155,7 @@ def _alone() -> Iterator[None]:
 
 def main() -> int:
     """Read the request and measure."""
-    request = read_request(json.load(sys.stdin))
+    request = ThroughputRequest.from_json(json.load(sys.stdin))
     if os.geteuid() != 0:
         return _fail("root is needed: to run as the service's user, and to keep the record")
     with _alone():

@@ -17,11 +17,10 @@ import tempfile
 import time
 from collections import deque
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from operations.remote.throughput.rung import Rung, read_rung
+from inventory.common.throughput import Rung, ThroughputRequest, streams
 
 MARK = "@@boxwright-rung"
 
@@ -36,6 +35,9 @@ for words in json.loads(sys.argv[1]):
 """
 """Runs in the engine's Python: what ``vllm bench serve`` does, once for each list of arguments."""
 
+HIGHEST = 1e12
+"""No measure of a service comes near; NaN and infinity are not below it."""
+
 SAID = 12
 """Last lines of the benchmark's output that go into an error."""
 
@@ -44,74 +46,82 @@ class ToolError(Exception):
     """The benchmark did not give a result; says why."""
 
 
-@dataclass(frozen=True)
-class Load:
-    """What is asked of a service.
+def arguments(request: ThroughputRequest, concurrency: int, seed: int) -> list[str]:
+    """The benchmark's arguments for one rung. The last one is the name of its result.
 
-    + url, model: base URL as seen from the box, served name
-    + tokenizer: folder of the snapshot
-    + rungs: streams at a time, one after the other
-    + input_tokens, output_tokens: of each request
-    + requests: of each stream
-    + more: further arguments, such as --trust-remote-code
+    + concurrency: streams at a time
+    + seed: of the random prompts; prompts that came before would be found in the prefix cache
     """
-
-    url: str
-    model: str
-    tokenizer: str
-    rungs: tuple[int, ...]
-    input_tokens: int
-    output_tokens: int
-    requests: int
-    more: tuple[str, ...] = ()
-
-    def arguments(self, concurrency: int, seed: int) -> list[str]:
-        """The benchmark's arguments for one rung. The last one is the name of its result.
-
-        + seed: of the random prompts; prompts that came before would be found in the prefix cache
-        """
-        values: Mapping[str, object] = {
-            "backend": "openai",
-            "base-url": self.url,
-            "endpoint": "/v1/completions",
-            "model": self.model,
-            "tokenizer": self.tokenizer,
-            "dataset-name": "random",
-            "random-input-len": self.input_tokens,
-            "random-output-len": self.output_tokens,
-            "max-concurrency": concurrency,
-            "num-prompts": concurrency * self.requests,
-            # The first batch of a size may compile kernels, which is no speed of the service.
-            "num-warmups": concurrency,
-            "temperature": 0,
-            "seed": seed,
-            "result-dir": ".",
-            "result-filename": f"{concurrency}.json",
-        }
-        pairs = [word for name, value in values.items() for word in (f"--{name}", str(value))]
-        return [*self.more, "--disable-tqdm", "--save-result", *pairs]
+    values: Mapping[str, object] = {
+        "backend": "openai",
+        "base-url": request.url,
+        "endpoint": "/v1/completions",
+        "model": request.model,
+        "tokenizer": request.tokenizer,
+        "dataset-name": "random",
+        "random-input-len": request.load.input_tokens,
+        "random-output-len": request.load.output_tokens,
+        "max-concurrency": concurrency,
+        "num-prompts": concurrency * request.load.requests,
+        # The first batch of a size may compile kernels, which is no speed of the service.
+        "num-warmups": concurrency,
+        "temperature": 0,
+        "seed": seed,
+        "result-dir": ".",
+        "result-filename": f"{concurrency}.json",
+    }
+    pairs = [word for name, value in values.items() for word in (f"--{name}", str(value))]
+    return [*request.more, "--disable-tqdm", "--save-result", *pairs]
 
 
-def climb(
-    python: str, load: Load, *, user: str | None, seconds: float, seed: int
-) -> Generator[Rung, None, None]:
-    """Measure rung after rung.
+def read_rung(result: Any, concurrency: int) -> Rung:
+    """A rung from the JSON that ``vllm bench serve --save-result`` writes.
 
-    + python: of the engine's environment
-    + user: whom the benchmark runs as; None for the present one. A tokenizer may bring code
-    + seconds: for all rungs
+    Names of its fields: vLLM 0.32.0 benchmarks/serve.py.
+
+    + concurrency: streams that were asked for
+    + raises: ValueError where requests failed, or where it is no such result
+    """
+    if not isinstance(result, Mapping):
+        raise ValueError("the benchmark's result is no JSON object")  # noqa: TRY004
+    # A result without the field is judged by what was completed.
+    failed = result.get("failed", 0)
+    completed = _number(result, "completed")
+    if failed or completed < 1:
+        raise ValueError(f"{failed or 'all'} requests of {streams(concurrency)} were not answered")
+    return Rung(
+        concurrency=concurrency,
+        requests=int(completed),
+        output_tokens_per_second=_number(result, "output_throughput"),
+        ttft_ms_median=_number(result, "median_ttft_ms"),
+        ttft_ms_p99=_number(result, "p99_ttft_ms"),
+        tpot_ms_median=_number(result, "median_tpot_ms"),
+        tpot_ms_p99=_number(result, "p99_tpot_ms"),
+    )
+
+
+def _number(result: Mapping[str, Any], name: str) -> float:
+    value = result.get(name)
+    if isinstance(value, (int, float)) and not isinstance(value, bool) and 0 <= value < HIGHEST:
+        return round(float(value), 3)
+    raise ValueError(f"the benchmark's result has {name} {value!r:.40}")
+
+
+def climb(request: ThroughputRequest, seed: int) -> Generator[Rung, None, None]:
+    """Measure rung after rung, as the user of the service: a tokenizer may bring code.
+
     + seed: of the random prompts
     + raises: ToolError
     """
     with tempfile.TemporaryDirectory(prefix="boxwright-") as name:
         folder = Path(name)
-        account = _account(user, folder)
-        ladder = [load.arguments(rung, seed + rung) for rung in load.rungs]
+        account = _account(request.user, folder)
+        ladder = [arguments(request, rung, seed + rung) for rung in request.rungs]
         try:
             process = subprocess.Popen(
-                [python, "-c", _LADDER, json.dumps(ladder)],
+                [request.python, "-c", _LADDER, json.dumps(ladder)],
                 cwd=folder,
-                env=_environment(python, folder),
+                env=_environment(request.python, folder),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -119,9 +129,9 @@ def climb(
                 **account,
             )
         except OSError as error:
-            raise ToolError(f"{python} does not start: {error.strerror}") from None
+            raise ToolError(f"{request.python} does not start: {error.strerror}") from None
         try:
-            yield from _rungs(process, folder, load, seconds)
+            yield from _rungs(process, folder, request)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
@@ -157,9 +167,9 @@ def _environment(python: str, folder: Path) -> dict[str, str]:
 
 
 def _rungs(
-    process: subprocess.Popen[bytes], folder: Path, load: Load, seconds: float
+    process: subprocess.Popen[bytes], folder: Path, request: ThroughputRequest
 ) -> Iterator[Rung]:
-    left = list(load.rungs)
+    left, seconds = list(request.rungs), request.timeout
     said: deque[str] = deque(maxlen=SAID)
     for line in _lines(process, time.monotonic() + seconds):
         if line is None:

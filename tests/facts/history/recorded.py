@@ -9,12 +9,13 @@ from typing import Any
 
 import pytest
 
-from facts.diagnosis import Journal, Phases, phases, read_journal
 from facts.history import Comparison, Measured, measure
+from facts.journal.lines import Journal, read_journal
 from facts.journal.numbers import EngineNumbers, engine_numbers
-from facts.reading.records import Record
+from facts.journal.phases import Phases, phases
+from inventory.common.record import StartRecord
 from inventory.common.start_phases import MILESTONES
-from operations.remote.throughput.rung import Rung
+from inventory.common.throughput import Load, Measurement, Rung
 from tests.facts.diagnosis.journals import text_of
 
 NOW = 1_795_554_000.0
@@ -89,9 +90,9 @@ def entry(name: str, unit: str, *, gpus: int, ready: float = NOW, **more: Any) -
     }
 
 
-def record(name: str, unit: str = "vllm-minimax-m25.service", **more: Any) -> Record:
+def record(name: str, unit: str = "vllm-minimax-m25.service", **more: Any) -> StartRecord:
     """The same as the fact reads it."""
-    return Record.model_validate(entry(name, unit, **{"gpus": 4, **more}))
+    return StartRecord.from_json(entry(name, unit, **{"gpus": 4, **more}))
 
 
 def measured(name: str, **more: Any) -> Measured:
@@ -116,15 +117,14 @@ def throughput(rates: dict[int, float], output_tokens: int = 256) -> dict[str, A
 
     + rates: tokens a second by users
     """
-    rungs = [
-        Rung(users, 4 * users, rate, 100.0, 200.0, 15.0, 20.0).to_json()
-        for users, rate in rates.items()
-    ]
-    load = {"input_tokens": 1024, "output_tokens": output_tokens, "requests": 4}
-    return {"measured": NOW, "load": load, "rungs": rungs, "others": 0, "accepted": True}
+    rungs = tuple(
+        Rung(users, 4 * users, rate, 100.0, 200.0, 15.0, 20.0) for users, rate in rates.items()
+    )
+    load = Load(1024, output_tokens, 4)
+    return Measurement(int(NOW), load, rungs, accepted=True).to_json()
 
 
-def example() -> tuple[Record, ...]:
+def example() -> tuple[StartRecord, ...]:
     """The starts that docs/history.md shows."""
     fast, wide = throughput({1: 68.0, 32: 1130.0}), throughput({1: 55.0, 32: 1490.0, 128: 3200.0})
     wider = "vllm-minimax-m25-throughput.service"

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from facts.diagnosis import phases, read_journal
-from facts.history import Comparison, compare, history, render
+from facts.history import Comparison, compare, history, measure, render
 from facts.history.parts import UNMEASURED
 from facts.journal.formats import entry as entry_of
+from facts.journal.lines import read_journal
+from facts.journal.phases import phases
 from inventory.base import Unknown
 from operations.remote.switch.waiting.journal import JournalEntry
 from operations.remote.switch.waiting.phases import PhaseTracker
@@ -59,7 +60,7 @@ def test_figures_of_a_recorded_start() -> None:
     assert (start.model_gib_per_rank, start.cudagraph_gib) == (53.75, 1.32)
     assert (start.compilation, start.eager, start.gpus) == ("cold", False, 4)
     assert (start.stop_s, start.release_s, start.downtime_s) == (3.9, 0.6, 193.6)
-    assert start.throughput.rungs == ()
+    assert start.throughput is None
 
 
 def test_where_the_record_has_no_bytes_the_engine_does() -> None:
@@ -156,15 +157,16 @@ def test_a_start_without_a_total_is_not_compared_in_parts() -> None:
 
 
 def test_throughput_where_both_have_it_under_the_same_load() -> None:
-    one = measured(TP4, throughput=throughput({1: 61.0, 8: 300.0, 32: 900.0}))
+    start = record(TP4, throughput=throughput({1: 61.0, 8: 300.0, 32: 900.0}))
+    one = measure(start)
     other = measured(OLD, throughput=throughput({1: 30.5, 8: 400.0, 64: 2000.0}))
     longer = measured(OLD, throughput=throughput({1: 30.5, 8: 400.0}, output_tokens=1024))
     rates = [figure for figure in compare(one, other).figures if figure.unit == "tok/s"]
     assert [(rate.name, rate.ratio) for rate in rates] == [("one user", 2.0), ("8 users", 0.75)]
     for unlike in (longer, measured(OLD)):
         assert "tok/s" not in {figure.unit for figure in compare(one, unlike).figures}
-    assert one.throughput.most is not None
-    assert one.throughput.most.users == 32
+    row = render(history({"gpu1": (start,)})).splitlines()[1]
+    assert row.split()[-4:] == ["61", "900", "at", "32"]
 
 
 def test_which_starts_are_held_against_each_other() -> None:

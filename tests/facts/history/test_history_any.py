@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from facts.history import Measured, compare, history, render
 from facts.history.parts import WEIGHTS
-from facts.history.throughput import ladder
-from facts.reading.records import Record, RecordedSeconds
+from inventory.common.record import RecordedSeconds, StartRecord
 from inventory.common.start_phases import PHASES
 from tests.facts.history.recorded import NOW, TP4, measured, record, sums_hold
 
@@ -80,7 +79,7 @@ def test_any_history_can_be_shown(found: Sequence[Measured]) -> None:
     for one in comparisons:
         assert one.sentence
     records: Any = [
-        Record.model_validate(
+        StartRecord.from_json(
             {
                 **record(TP4, journal=[]).to_json(),
                 "ready": NOW + number,
@@ -93,24 +92,3 @@ def test_any_history_can_be_shown(found: Sequence[Measured]) -> None:
     ]
     text = render(history({"gpu1": tuple(records)}))
     assert text.count("vllm-minimax-m25") >= len(found)
-
-
-@given(
-    st.none()
-    | st.dictionaries(
-        st.sampled_from(["rungs", "load"]),
-        st.none()
-        | st.dictionaries(st.text(), st.integers())
-        | st.lists(
-            st.none()
-            | st.dictionaries(
-                st.sampled_from(["concurrency", "output_tokens_per_second"]),
-                st.none() | st.integers() | st.floats() | st.text(),
-            )
-        ),
-    )
-)
-def test_any_throughput_is_a_measure_or_none(recorded: dict[str, Any] | None) -> None:
-    found = ladder(recorded)
-    assert all(rung.users > 0 and 0 <= rung.tokens_per_s < 1e12 for rung in found.rungs)
-    assert all(a.users == b.users for a, b in found.shared(found))

@@ -14,7 +14,7 @@ from inventory.common.record import FILE_NAME, Declared, RecordedEngine, StartRe
 from inventory.common.throughput import Load, Measurement, Rung
 from inventory.common.wire import WireError
 
-FILE = {
+FILE: dict[str, Any] = {
     "service": "vllm-minimax-m25",
     "model": "MiniMaxAI/MiniMax-M2.5",
     "repo": "MiniMaxAI/MiniMax-M2.5",
@@ -65,8 +65,8 @@ def test_a_file_of_format_1_is_read() -> None:
         189.0,
     )
     assert found.throughput is not None
-    assert found.throughput.at(1) == Rung(1, 4, 61.2, 120.0, 140.0, 16.1, 16.9)
-    assert found.throughput.at(2) is None
+    assert found.throughput.rungs == (Rung(1, 4, 61.2, 120.0, 140.0, 16.1, 16.9),)
+    assert found.throughput.rates == {1: 61.2}
     assert found.throughput.load == Load(1024, 256, 4)
     assert StartRecord.from_json(json.loads(json.dumps(found.to_json()))) == found
     assert found.file_name == "1795554000-01234567.json"
@@ -121,3 +121,30 @@ RUNGS = st.builds(
 def test_a_measurement_is_read_as_it_was_written(value: Measurement) -> None:
     assert Measurement.from_json(json.loads(json.dumps(value.to_json()))) == value
     assert all("nan" not in rung.line and "inf" not in rung.line for rung in value.rungs)
+
+
+MEASUREMENTS = st.fixed_dictionaries(
+    {"measured": st.just(1) | st.floats(), "load": st.just(FILE["throughput"]["load"])},
+    optional={
+        "rungs": st.none()
+        | st.lists(
+            st.none()
+            | st.dictionaries(
+                st.sampled_from(sorted(FILE["throughput"]["rungs"][0])),
+                st.none() | st.integers() | st.floats() | st.text(),
+            )
+            | st.builds(dict, st.just(FILE["throughput"]["rungs"][0]), concurrency=st.integers())
+        ),
+        "accepted": st.none() | st.booleans(),
+    },
+)
+
+
+@given(MEASUREMENTS | st.none() | st.text())
+def test_any_throughput_is_a_measure_or_damage(recorded: Any) -> None:
+    try:
+        found = StartRecord.from_json({**FILE, "throughput": recorded}).throughput
+    except WireError:
+        return
+    rates = {} if found is None else found.rates
+    assert all(users > 0 and 0 <= rate <= 1e12 for users, rate in rates.items())

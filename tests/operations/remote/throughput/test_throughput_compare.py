@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from inventory.common.record import RecordedEngine, RecordedHost, RecordedPlacement, StartRecord
+from inventory.common.throughput import Load, Measurement, Rung
 from operations.remote.throughput.compare import baseline, changes, compared, slower
-from operations.remote.throughput.rung import Rung, read_rung
+from operations.remote.throughput.tool import read_rung
 
-LOAD = {"input_tokens": 32, "output_tokens": 16, "requests": 4}
+LOAD = Load(32, 16, 4)
 RESULT = {
     "date": "20261130-140618",
     "max_concurrency": 2,
@@ -35,17 +38,22 @@ def rung(concurrency: int, rate: float) -> Rung:
     return Rung(concurrency, 4, rate, 60.0, 80.0, 15.0, 18.0)
 
 
-def entry(
-    rates: Mapping[int, float], when: float = 1000, invocation: str = "a" * 32, **fields: Any
-) -> dict[str, Any]:
-    """A record with a measurement."""
-    measure = {
-        "measured": when,
-        "load": LOAD,
-        "rungs": [rung(count, rate).to_json() for count, rate in rates.items()],
-        "accepted": fields.pop("accepted", True),
-    }
-    return {"invocation": invocation, "format": 1, "throughput": measure, **fields}
+def measured(rates: Mapping[int, float], when: int = 1000, **fields: Any) -> Measurement:
+    """A measurement of these rates by streams."""
+    rungs = tuple(rung(count, rate) for count, rate in rates.items())
+    return Measurement(when, LOAD, rungs, **{"accepted": True, **fields})
+
+
+def start(invocation: str, throughput: Measurement | None = None, **fields: Any) -> StartRecord:
+    """A record of a start."""
+    return StartRecord(
+        service="s",
+        unit="s.service",
+        ready=1000.0,
+        invocation=invocation,
+        throughput=throughput,
+        **fields,
+    )
 
 
 def test_a_result_of_the_benchmark_is_a_rung() -> None:
@@ -86,15 +94,15 @@ def test_any_result_is_a_rung_or_a_sentence(change: dict[str, Any], concurrency:
 
 @given(st.dictionaries(st.integers(1, 64), RATES, min_size=1), st.floats(0.01, 0.99))
 def test_the_same_figures_are_not_slower(rates: dict[int, float], share: float) -> None:
-    now = [rung(count, rate) for count, rate in rates.items()]
-    before = entry({count: round(rate, 3) for count, rate in rates.items()})
+    now = measured(rates)
+    before = measured({count: round(rate, 3) for count, rate in rates.items()})
     assert slower(now, before, share) == ()
     assert set(compared(now, before)) == set(rates)
 
 
 @given(st.floats(1, 1e6), st.floats(0.01, 2), st.floats(0.05, 0.9))
 def test_slower_is_a_loss_beyond_the_share(had: float, ratio: float, share: float) -> None:
-    found = slower([rung(8, had * ratio), rung(16, 1)], entry({8: had}), share)
+    found = slower(measured({8: had * ratio, 16: 1}), measured({8: had}), share)
     # Rounding in the record may move a ratio that lies on the edge.
     if ratio < 1 - share - 0.01:
         assert len(found) == 1
@@ -104,94 +112,49 @@ def test_slower_is_a_loss_beyond_the_share(had: float, ratio: float, share: floa
 
 
 def test_the_sentence_says_now_before_when_and_ratio() -> None:
-    (sentence,) = slower([rung(1, 40.0)], entry({1: 61.0}, when=1795554412), 0.15)
+    (sentence,) = slower(measured({1: 40.0}), measured({1: 61.0}, when=1795554412), 0.15)
     assert sentence == (
         "1 stream: 40.0 tok/s now, 61.0 tok/s on 2026-11-24 21:06 UTC: 0.66 of it, at least 0.85 "
         "is expected"
     )
 
 
+def test_a_rung_without_any_token_is_nothing_to_be_held_to() -> None:
+    before = measured({1: 0.0, 8: 10.0})
+    assert compared(measured({1: 5.0, 8: 10.0}), before) == (8,)
+    assert slower(measured({1: 0.0}), before, 0.15) == ()
+    assert baseline([start("a", measured({1: 0.0}))], "now", LOAD) is None
+
+
 def test_the_latest_good_start_under_the_same_load_is_the_measure() -> None:
-    older, good = entry({1: 50.0}, 1000, "b"), entry({1: 60.0}, 2000, "c")
+    older, good = start("b", measured({1: 50.0}, 1000)), start("c", measured({1: 60.0}, 2000))
     others = [
-        entry({1: 40.0}, 3000, "d", accepted=False),
-        entry({1: 99.0}, 4000, "now"),
-        {"invocation": "e"},
-        {"invocation": "f", "throughput": {"measured": 5000, "load": {"requests": 1}}},
-        {"invocation": "g", "throughput": "fast"},
+        start("d", measured({1: 40.0}, 3000, accepted=False)),
+        start("now", measured({1: 99.0}, 4000)),
+        start("e"),
+        start("f", replace(measured({1: 50.0}, 5000), load=Load(32, 16, 1))),
+        start("g", measured({}, 6000)),
     ]
-    assert baseline([*others, older, good], "now", LOAD) is good
-    assert baseline([good, older, *others], "now", LOAD) is good
+    assert baseline([*others, older, good], "now", LOAD) == (good, good.throughput)
+    assert baseline([good, older, *others], "now", LOAD) == (good, good.throughput)
     assert baseline(others, "now", LOAD) is None
 
 
-JSON = st.recursive(
-    st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(
-            st.sampled_from(
-                [
-                    "throughput",
-                    "accepted",
-                    "load",
-                    "rungs",
-                    "concurrency",
-                    "measured",
-                    "argv",
-                    "host",
-                    "output_tokens_per_second",
-                    "engine",
-                    "version",
-                    "invocation",
-                    "placement",
-                ]
-            ),
-            inner,
-            max_size=4,
-        )
-    ),
-    max_leaves=12,
-)
-MEASURES = st.fixed_dictionaries(
-    {
-        "accepted": st.just(True) | JSON,
-        "load": st.just(LOAD) | JSON,
-        "rungs": JSON,
-        "measured": JSON,
-    }
-)
-ENTRIES = st.fixed_dictionaries(
-    {"throughput": MEASURES | JSON}, optional={"argv": JSON, "host": JSON, "engine": JSON}
-)
-
-
-@given(st.lists(ENTRIES, max_size=4), st.lists(RATES, min_size=1, max_size=3))
-def test_damaged_records_are_passed_over(
-    entries: list[dict[str, Any]], rates: Sequence[float]
-) -> None:
-    now = [rung(1 << power, rate) for power, rate in enumerate(rates)]
-    found = baseline(entries, "now", LOAD)
-    if found is not None:
-        assert found in entries
-        slower(now, found, 0.15)
-        assert all(isinstance(phrase, str) for phrase in changes(entries[0], found))
-
-
 def test_what_else_changed_is_named() -> None:
-    before = entry(
-        {},
-        engine={"version": "0.31.0"},
-        host={"driver": "580.65", "kernel": "6.1"},
-        argv=["/opt/a/bin/vllm", "serve", "/m", "--max-num-seqs", "512", "--enforce-eager"],
-        placement={"gpus": ["GPU-1"]},
-        environment=["NCCL_PROTO"],
+    before = start(
+        "a",
+        engine=RecordedEngine("vllm", "0.31.0"),
+        host=RecordedHost(driver="580.65", kernel="6.1"),
+        argv=("/opt/a/bin/vllm", "serve", "/m", "--max-num-seqs", "512", "--enforce-eager"),
+        placement=RecordedPlacement(("GPU-1",)),
+        environment=("NCCL_PROTO",),
     )
-    now = before | {
-        "engine": {"version": "0.32.0"},
-        "host": {"driver": None, "kernel": "6.1"},
-        "argv": ["/opt/a/bin/vllm", "serve", "/m", "--max-num-seqs=256"],
-    }
+    now = replace(
+        before,
+        engine=RecordedEngine("vllm", "0.32.0"),
+        host=RecordedHost(driver=None, kernel="6.1"),
+        argv=("/opt/a/bin/vllm", "serve", "/m", "--max-num-seqs=256"),
+    )
     assert changes(now, before) == (
         "engine 0.32.0 instead of 0.31.0",
         "driver unknown instead of 580.65",
@@ -199,4 +162,10 @@ def test_what_else_changed_is_named() -> None:
         "--max-num-seqs 256 instead of 512",
     )
     assert changes(before, before) == ()
+    other = replace(before, commit="c" * 40, placement=RecordedPlacement(), environment=())
+    assert changes(other, before) == (
+        f"commit {'c' * 40} instead of unknown",
+        "other GPUs",
+        "other environment variables",
+    )
     assert changes(None, before) == ("this start has no record to compare",)

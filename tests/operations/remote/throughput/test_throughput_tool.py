@@ -9,13 +9,30 @@ from __future__ import annotations
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from operations.remote.throughput.tool import Load, ToolError, climb
+from inventory.common.throughput import Load, ThroughputRequest
+from operations.remote.throughput.tool import ToolError, climb
 
-LOAD = Load("http://127.0.0.1:1", "lab/model", "/m", (1, 4), 32, 16, 3, ("--trust-remote-code",))
+REQUEST = ThroughputRequest(
+    unit="lab.service",
+    url="http://127.0.0.1:1",
+    model="lab/model",
+    python="",
+    version="0.32.0",
+    user=None,
+    tokenizer="/m",
+    more=("--trust-remote-code",),
+    rungs=(1, 4),
+    load=Load(32, 16, 3),
+    digest="01234567",
+    regression=0.15,
+    timeout=20,
+    accept=False,
+)
 RESULT = {
     "completed": 3,
     "failed": 0,
@@ -42,7 +59,7 @@ def python(folder: Path, body: str) -> str:
 
 def run(folder: Path, body: str, seconds: float = 20) -> list[int]:
     """The rungs that were measured."""
-    rungs = climb(python(folder, body), LOAD, user=None, seconds=seconds, seed=7)
+    rungs = climb(replace(REQUEST, python=python(folder, body), timeout=seconds), seed=7)
     return [rung.concurrency for rung in rungs]
 
 
@@ -53,7 +70,7 @@ def test_each_rung_is_told_as_it_is_done(tmp_path: Path) -> None:
         f"    while words[-1] != '1.json' and not os.path.exists({str(gate)!r}): time.sleep(0.02)"
     )
     body = WRITE.replace("    open", f"{wait}\n    open")
-    rungs = climb(python(tmp_path, body), LOAD, user=None, seconds=20, seed=7)
+    rungs = climb(replace(REQUEST, python=python(tmp_path, body)), seed=7)
     first = next(rungs)
     assert (first.concurrency, first.output_tokens_per_second) == (1, 50.0)
     gate.touch()
@@ -123,12 +140,12 @@ def alive(pid: int) -> bool:
 
 
 def test_an_unknown_user_is_named(tmp_path: Path) -> None:
-    rungs = climb(python(tmp_path, WRITE), LOAD, user="no-such-user", seconds=5, seed=1)
+    rungs = climb(replace(REQUEST, python=python(tmp_path, WRITE), user="no-such-user"), seed=1)
     with pytest.raises(ToolError, match="there is no user no-such-user"):
         next(rungs)
 
 
 def test_an_engine_that_is_not_there_is_named(tmp_path: Path) -> None:
-    rungs = climb(str(tmp_path / "python"), LOAD, user=None, seconds=5, seed=1)
+    rungs = climb(replace(REQUEST, python=str(tmp_path / "python")), seed=1)
     with pytest.raises(ToolError, match="python does not start: No such file"):
         next(rungs)
