@@ -17,7 +17,7 @@ from inventory.base import Unknown
 from inventory.common.paths import RECORD
 from inventory.common.record import FILE_NAME, StartRecord
 
-NEWEST = 10
+READ_STARTS = 10
 """Starts of each unit that one read brings: each is some ten KiB."""
 
 MOST_BYTES = 1 << 20
@@ -49,7 +49,7 @@ class Records(Probed[tuple[StartRecord | Unknown, ...] | Unknown]):
         [{"service": "vllm-minimax-m25", "ready": 1795554412.0, "seconds": {"load": 75.2, …}, …}]
     """
 
-    def command(self, unit: str = "", newest: int = NEWEST) -> StringCommand:
+    def command(self, unit: str = "", newest: int = READ_STARTS) -> StringCommand:
         """Read the records.
 
         + unit: of this unit only, with its ending
@@ -63,7 +63,7 @@ class Records(Probed[tuple[StartRecord | Unknown, ...] | Unknown]):
         return read_records(found)
 
 
-def script(nonce: str, unit: str = "", newest: int = NEWEST, records: str = RECORD) -> str:
+def script(nonce: str, unit: str = "", newest: int = READ_STARTS, records: str = RECORD) -> str:
     """The read as POSIX sh.
 
     + nonce: token that marks the frame lines

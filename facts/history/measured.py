@@ -14,7 +14,7 @@ from inventory.common.record import StartRecord
 from inventory.common.throughput import Measurement
 from inventory.common.units import GIB
 
-SHORTEST = 1e-6
+TICK = 1e-6
 """Seconds that a clock can tell from nothing."""
 
 
@@ -57,7 +57,7 @@ class Measured(Frozen):
     @property
     def read(self) -> tuple[int, float] | None:
         """Bytes and seconds of reading the weights, where both were measured."""
-        if not self.weights_bytes or self.weights_s is None or self.weights_s < SHORTEST:
+        if not self.weights_bytes or self.weights_s is None or self.weights_s < TICK:
             return None
         return self.weights_bytes, self.weights_s
 

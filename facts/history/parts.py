@@ -16,7 +16,7 @@ from inventory.common.start_phases import EAGER_SKIPS, PHASES
 
 UNMEASURED = "not measured"
 REST = "the rest"
-WEIGHTS, BESIDE = "weights", "the rest of loading"
+READING, BESIDE = "weights", "the rest of loading"
 LOADING = "loading"
 
 GROUPS = {
@@ -152,7 +152,7 @@ def _split(piece: _Piece, this: Measured, that: Measured) -> list[StartPart]:
         return [_whole(piece)]
     groups = [BESIDE if group == LOADING else group for group in piece.groups]
     beside = _Piece(groups, piece.phases, piece.this - a, piece.that - b)
-    return [_part(WEIGHTS, [stones.LOAD], a, b), _whole(beside)]
+    return [_part(READING, [stones.LOAD], a, b), _whole(beside)]
 
 
 def _whole(piece: _Piece) -> StartPart:

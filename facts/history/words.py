@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from facts.history.measured import Measured
-from facts.history.parts import UNMEASURED, WEIGHTS, Read, StartPart
+from facts.history.parts import READING, UNMEASURED, Read, StartPart
 
 SMALL_SECONDS, SMALL_SHARE = 0.5, 0.02
 """A part whose difference is below both, the share being that of the longer start, is not worth
@@ -96,8 +96,8 @@ def sentence(
     said: list[str] = []
     rest = [0.0, 0.0]
     by_size = sorted(parts, key=lambda part: -abs(part.difference))
-    for part in sorted(by_size, key=lambda part: (part.name == UNMEASURED, part.name != WEIGHTS)):
-        if part.name == WEIGHTS and read is not None:
+    for part in sorted(by_size, key=lambda part: (part.name == UNMEASURED, part.name != READING)):
+        if part.name == READING and read is not None:
             words = f"{fewer(read.bytes)}, {quicker(read.rate)}"
             said.append(f"{words} ({against(part.this, part.that)})")
         elif abs(part.difference) >= small:

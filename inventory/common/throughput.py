@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from inventory.common.wire import Amount, Whole, Wire, Within
+from inventory.common.wire import Amount, Bounds, Whole, Wire
 
 SINGLE = 1
 """Streams of the rung that every ladder has: what one user gets."""
@@ -71,7 +71,7 @@ class Rung(Wire):
     """
 
     tolerant = True
-    concurrency: Annotated[int, Within(1, 1e12)]
+    concurrency: Annotated[int, Bounds(1, 1e12)]
     requests: Whole
     output_tokens_per_second: Amount
     ttft_ms_median: Amount

@@ -34,15 +34,15 @@ class WireError(ValueError):
 
 
 @dataclass(frozen=True)
-class Within:
-    """Bounds of a number: ``Annotated[float, Within(0, 1e12)]``. It may lie on them."""
+class Bounds:
+    """Bounds of a number: ``Annotated[float, Bounds(0, 1e12)]``. It may lie on them."""
 
     low: float
     high: float
 
 
-Amount = Annotated[float, Within(0, 1e12)]
-Whole = Annotated[int, Within(0, (1 << 63) - 1)]
+Amount = Annotated[float, Bounds(0, 1e12)]
+Whole = Annotated[int, Bounds(0, (1 << 63) - 1)]
 """No measured amount comes near these bounds: arithmetic with a damaged file stays finite."""
 
 
@@ -52,7 +52,7 @@ class Wire:
 
     Subclasses are frozen dataclasses. Their fields are text, numbers, booleans, paths, tuples,
     frozen sets, mappings from text, other such classes, or ``None`` besides. A number is finite,
-    and :class:`Within` its bounds.
+    and :class:`Bounds` its bounds.
     A value of another type, a missing field without a default and an unknown field are a
     :class:`WireError`.
 
@@ -157,7 +157,7 @@ def _simple(kind: type) -> Reader:
     return read
 
 
-def _bounded(reader: Reader, bounds: Within) -> Reader:
+def _bounded(reader: Reader, bounds: Bounds) -> Reader:
     def read(value: object, place: str) -> Any:
         found = reader(value, place)
         if not bounds.low <= found <= bounds.high:

@@ -29,8 +29,8 @@ from inventory.common.files import DRAFT, write_whole
 from inventory.common.record import FILE_NAME, FORMAT, StartRecord
 from inventory.common.throughput import Measurement
 
-RECORD = Path(paths.RECORD)
-GOOD = Path(paths.GOOD)
+RECORDS = Path(paths.RECORD)
+GOOD_UNITS = Path(paths.GOOD)
 
 KEPT = 50
 """Starts of one unit."""
@@ -40,7 +40,7 @@ DRAFT_SECONDS = 3600
 _UNIT = re.compile(r"[A-Za-z0-9_][\w@.:\\-]{0,250}\.service", re.ASCII)
 
 
-def save(start: StartRecord, root: Path = RECORD) -> Path:
+def save(start: StartRecord, root: Path = RECORDS) -> Path:
     """Keep one start that became ready; the oldest beyond :data:`KEPT` go.
 
     + start: no secrets in it
@@ -58,18 +58,18 @@ def save(start: StartRecord, root: Path = RECORD) -> Path:
     return path
 
 
-def last(unit: str, root: Path = RECORD) -> StartRecord | None:
+def last(unit: str, root: Path = RECORDS) -> StartRecord | None:
     """The newest readable record of a unit."""
     return next((start for _, _, start in _readable(unit, root)), None)
 
 
-def starts(unit: str, root: Path = RECORD) -> list[StartRecord]:
+def starts(unit: str, root: Path = RECORDS) -> list[StartRecord]:
     """The readable records of a unit, newest first."""
     return [start for _, _, start in _readable(unit, root)]
 
 
 def amend(
-    unit: str, invocation: str, throughput: Measurement, root: Path = RECORD
+    unit: str, invocation: str, throughput: Measurement, root: Path = RECORDS
 ) -> StartRecord | None:
     """Add to the record of a start what was measured later, in place of what was measured before.
 
@@ -84,7 +84,7 @@ def amend(
     return None
 
 
-def keep_good(unit: str, root: Path = GOOD, units: Path = Path(paths.UNITS)) -> None:
+def keep_good(unit: str, root: Path = GOOD_UNITS, units: Path = Path(paths.UNITS)) -> None:
     """Keep the unit's file as the one that was ready last. What is no UTF-8 in it is replaced:
     systemd passes over such lines too.
 
@@ -94,7 +94,7 @@ def keep_good(unit: str, root: Path = GOOD, units: Path = Path(paths.UNITS)) -> 
     write_whole(place, source.read_text("utf-8", "replace"), source.stat().st_mode & 0o777)
 
 
-def good_text(unit: str, root: Path = GOOD) -> str | None:
+def good_text(unit: str, root: Path = GOOD_UNITS) -> str | None:
     """The unit file of the last start that was ready; None where none was kept."""
     try:
         return (root / _checked(unit)).read_text("utf-8", "replace") or None

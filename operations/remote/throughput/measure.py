@@ -25,12 +25,12 @@ from inventory.common import paths
 from inventory.common.files import write_whole
 from inventory.common.throughput import Measurement, Rung, ThroughputRequest, streams
 from operations.remote import http
-from operations.remote.switch.record import RECORD, amend, starts
+from operations.remote.switch.record import RECORDS, amend, starts
 from operations.remote.systemctl import show
 from operations.remote.throughput.compare import baseline, changes, compared, slower
 from operations.remote.throughput.tool import ToolError, climb
 
-MEASURED = Path(paths.MEASURED)
+MARKS = Path(paths.MEASURED)
 LOCK = Path("/run/lock/boxwright-throughput.lock")
 METRICS_SECONDS, METRICS_BYTES = 5, 1 << 22
 COUNTS = ("vllm:num_requests_running", "vllm:num_requests_waiting")
@@ -58,7 +58,7 @@ def measure(request: ThroughputRequest) -> int:
 
     + returns: exit status
     """
-    place = MEASURED / request.unit
+    place = MARKS / request.unit
     invocation = show(request.unit, "InvocationID").get("InvocationID", "")
     if not invocation:
         return _fail(f"{request.unit} does not run")
@@ -95,8 +95,8 @@ def keep_and_compare(
     request: ThroughputRequest,
     now: Measurement,
     invocation: str,
-    records: Path = RECORD,
-    marks: Path = MEASURED,
+    records: Path = RECORDS,
+    marks: Path = MARKS,
 ) -> int:
     """Record the figures and hold them against those before.
 

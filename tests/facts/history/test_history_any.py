@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facts.history import Measured, compare, history, render
-from facts.history.parts import WEIGHTS
+from facts.history.parts import READING
 from inventory.common.record import RecordedSeconds, StartRecord
 from inventory.common.start_phases import PHASES
 from tests.facts.history.recorded import NOW, TP4, measured, record, sums_hold
@@ -46,7 +46,7 @@ def test_the_parts_add_up_whatever_is_missing(this: Measured, that: Measured) ->
     found = compare(this, that)
     assert sums_hold(found)
     covered = [phase for part in found.parts for phase in part.phases]
-    once = [one for part in found.parts if part.name != WEIGHTS for one in part.phases]
+    once = [one for part in found.parts if part.name != READING for one in part.phases]
     assert len(once) == len(set(once))
     if found.parts:
         both = this.phases.keys() & that.phases.keys()

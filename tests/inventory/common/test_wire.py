@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inventory.common.wire import Wire, WireError, Within
+from inventory.common.wire import Bounds, Wire, WireError
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Outer(Wire):
     pair: tuple[str, int] = ("", 0)
     units: frozenset[str] = frozenset()
     place: Path | None = None
-    share: Annotated[float, Within(0, 1)] | None = None
+    share: Annotated[float, Bounds(0, 1)] | None = None
     times: Mapping[str, float] = field(default_factory=dict)
     anything: Any = None
 
