@@ -89,7 +89,8 @@ def machine_room(meminfo: str, margin: float = MARGIN) -> Room | None:
 
 def group_room(limit: str, current: str, stat: str, margin: float = MARGIN) -> Room | None:
     """The bound of one control group, from its memory.max, memory.current and memory.stat."""
-    if not (re.fullmatch(r"[0-9]+", limit.strip()) and re.fullmatch(r"[0-9]+", current.strip())):
+    limit, current = limit.strip(), current.strip()
+    if not (re.fullmatch(r"[0-9]+", limit) and re.fullmatch(r"[0-9]+", current)):
         return None  # "max" is no bound
     files = sum(map(int, re.findall(r"^(?:in)?active_file ([0-9]+)$", stat, re.MULTILINE)))
     bound = int(limit)
