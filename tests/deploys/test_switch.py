@@ -154,7 +154,7 @@ def test_an_error_of_the_program_itself_brings_the_old_service_back(box: Box) ->
     program = shlex.split(run_module("switch.carry_out"))[0]
     done = box.run(f"{program} -c {shlex.quote(BROKEN)}", stdin=json.dumps(request), check=False)
     assert done.returncode == 1
-    assert "switch: failed: error: 'NoneType' object is not callable" in done.stdout
+    assert "switch: failed: TypeError: 'NoneType' object is not callable" in done.stdout
     assert f"{OLD} was not seen to answer" in done.stdout
     end = time.monotonic() + 15
     while serving(box) != KIMI_K25.served_model_name:
