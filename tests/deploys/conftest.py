@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from tests.lab import layer
 from tests.lab.__main__ import up
 from tests.lab.base import Lab
 from tests.lab.box import Box
@@ -19,6 +21,12 @@ def lab() -> Lab:
     up(made)
     add_stub_engine(made)
     return made
+
+
+@pytest.fixture(scope="session")
+def installed(lab: Lab) -> list[Path]:
+    """Layers of a box that boxwright's programs and the stub engine are installed on."""
+    return [layer.tools().ensure(lab), layer.stub_engine(lab).ensure(lab)]
 
 
 @pytest.fixture(scope="module")

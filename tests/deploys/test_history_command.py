@@ -12,11 +12,11 @@ import pytest
 
 from deploys.history import PARTLY
 from inventory.errors import MISTAKE
-from operations.tools import programs, run_module, tools_script
+from operations.tools import run_module
 from tests.facts.history.recorded import DAY, NOW, OLD, TP4, entry, record, throughput
+from tests.lab import layer
 from tests.lab.base import REPO, Lab
 from tests.lab.box import Box
-from tests.lab.wheelhouse import ensure
 
 BOXWRIGHT = Path(sys.executable).with_name("boxwright")
 UNIT = "vllm-minimax-m25.service"
@@ -38,9 +38,8 @@ def inventory(folder: Path, *hosts: tuple[str, dict[str, object]]) -> str:
 def box() -> Iterator[Box]:
     """A box with boxwright's programs, where an ordinary user with sudo logs in."""
     lab = Lab()
-    ensure(lab, "3.11")
-    with Box("recorded", lab, user="operator", simulated=True) as box:
-        box.run(tools_script("/srv/wheelhouse"), stdin=json.dumps(programs()), user="root")
+    layers = [layer.tools().ensure(lab)]
+    with Box("recorded", lab, user="operator", simulated=True, layers=layers) as box:
         yield box
 
 

@@ -18,7 +18,7 @@ import pytest
 
 from inventory.catalogue import KIMI_K25, MINIMAX_M25
 from tests.deploys.wreck import Wreck, ended_at, wreck
-from tests.lab import hub_service, old_service
+from tests.lab import hub_service, layer, old_service
 from tests.lab.base import Lab
 from tests.lab.box import Box
 from tests.lab.converge import Run, started
@@ -58,8 +58,9 @@ class Failed(NamedTuple):
 
 @pytest.fixture(scope="module")
 def box(lab: Lab) -> Iterator[Box]:
-    """A box that serves Kimi, set up by hand, and lacks a library."""
-    with Box("faulty", lab, user="root", simulated=False) as box:
+    """A box that serves Kimi, set up by hand, with vLLM installed for what comes."""
+    layers = [layer.tools().ensure(lab), layer.cpu_engine().ensure(lab)]
+    with Box("faulty", lab, user="root", simulated=False, layers=layers) as box:
         old_service.install(box)
         yield box
 

@@ -43,9 +43,9 @@ MOST_SECONDS_LATE = 2.0
 
 
 @pytest.fixture(scope="module")
-def box(lab: Lab) -> Iterator[Box]:
+def box(lab: Lab, installed: list[Path]) -> Iterator[Box]:
     """A box whose old service serves, with everything prepared for the new one."""
-    with Box("switching", lab, user="root", simulated=True) as box:
+    with Box("switching", lab, user="root", simulated=True, layers=installed) as box:
         install(box.root, replace(eight_gpus(), release_seconds=0.5))
         old_service.install(box)
         yield box

@@ -27,9 +27,9 @@ HOME = f"/shared/models/{TINY}"
 
 
 @pytest.fixture(scope="module")
-def box(lab: Lab) -> Iterator[Box]:
-    """A box with simulated GPUs, where an ordinary user with sudo logs in."""
-    with Box("weights", lab, user="operator", simulated=True) as box:
+def box(lab: Lab, installed: list[Path]) -> Iterator[Box]:
+    """A box with engine and simulated GPUs, where an ordinary user with sudo logs in."""
+    with Box("weights", lab, user="operator", simulated=True, layers=installed) as box:
         yield box
 
 

@@ -1,8 +1,8 @@
 """A box: a container booted by systemd-nspawn, with real systemd and real sshd.
 
-Its files are the image with one overlay on top, so a rebuilt host is a fresh overlay. The overlay
-and all other mounts live in a mount namespace of the box's own processes: when those end, however
-they end, nothing stays mounted on this machine.
+Its files are the image, the layers that it was given, and one overlay on top, so a rebuilt host is
+a fresh overlay. The overlay and all other mounts live in a mount namespace of the box's own
+processes: when those end, however they end, nothing stays mounted on this machine.
 
 Example:
     with Box("one") as box:
@@ -11,7 +11,7 @@ Example:
 
 import subprocess
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -37,6 +37,7 @@ class Box:
     + user: who logs in; None keeps what the box has, `root` for a new one
     + systemd: False for a box whose only process is sshd; None keeps what the box has
     + simulated: whether it gets the simulated GPUs; None keeps what the box has
+    + layers: what a fresh disk of it has on the image (tests/lab/layer.py), the lowest first
 
     As a context manager it is a fresh host on entry and is destroyed on exit.
     """
@@ -49,6 +50,7 @@ class Box:
         user: str | None = None,
         systemd: bool | None = None,
         simulated: bool | None = None,
+        layers: Sequence[Path] = (),
     ) -> None:
         letters = name.replace("-", "")
         if not (letters.isascii() and letters.isalnum() and len(name) <= 32 and name[0] != "-"):
@@ -56,6 +58,7 @@ class Box:
         self.name = name
         self.lab = lab or Lab()
         self._user, self._systemd, self._simulated = user, systemd, simulated
+        self._layers = tuple(layers)
         self.folder = self.lab.boxes / name
         self.file = self.lab.boxes / f"{name}.json"
         self.console = self.lab.boxes / f"{name}.console.log"
@@ -211,8 +214,7 @@ class Box:
         if (self.folder / "upper").is_dir():
             disk.address(self.folder, link)
         else:
-            disk.create(self.folder, image.ensure(self.lab), link)
-        #            simulated.install(self.folder / "upper")
+            disk.create(self.folder, image.ensure(self.lab), link, self._layers)
         if link.simulated and not (self.folder / "upper" / DESCRIPTION).exists():
             install(self.folder / "upper")
         self.group.start(nspawn.script(self.folder, link, self.lab.wheelhouse), self.console)

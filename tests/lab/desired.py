@@ -48,6 +48,10 @@ CPU_ENGINE: dict[str, Any] = {
 }
 
 
+STUB_WHEEL = f"boxwright_stub_engine-{VERSION}-py3-none-any.whl"
+"""The stub's file in the wheelhouse."""
+
+
 def host(name: str, lab: Lab | None = None) -> tuple[str, dict[str, Any]]:
     """A box of the lab as an entry of an inventory.
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from inventory.catalogue import KIMI_K25
 from tests.lab.box import Box
-from tests.lab.desired import VERSION, WHEELHOUSE
+from tests.lab.desired import STUB_WHEEL, WHEELHOUSE
 
 UNIT = KIMI_K25.unit
-WHEEL = f"{WHEELHOUSE}/boxwright_stub_engine-{VERSION}-py3-none-any.whl"
+WHEEL = f"{WHEELHOUSE}/{STUB_WHEEL}"
 
 SETUP = """
 set -e

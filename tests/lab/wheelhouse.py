@@ -43,7 +43,8 @@ EMPTY: Final[Mapping[str, str]] = {
     "triton": "3.6.0",
 }
 
-_MARKER: Final = ".complete"
+MARKER: Final = ".complete"
+"""The file that says what a whole wheelhouse was made for."""
 
 
 def ensure(lab: Lab, python: str) -> Path:
@@ -68,7 +69,7 @@ def ensure(lab: Lab, python: str) -> Path:
         for name, version in EMPTY.items():
             write_empty(empty, name, version)
         _download(draft, empty, python, group, lab.caches / "wheelhouse.log")
-        (draft / _MARKER).write_text(digest)
+        (draft / MARKER).write_text(digest)
         shutil.rmtree(folder, ignore_errors=True)
         draft.rename(folder)
         shutil.rmtree(empty)
@@ -76,13 +77,13 @@ def ensure(lab: Lab, python: str) -> Path:
 
 
 def _is_made(folder: Path, digest: str) -> bool:
-    marker = folder / _MARKER
+    marker = folder / MARKER
     return marker.is_file() and marker.read_text() == digest
 
 
 def is_complete(lab: Lab) -> bool:
     """Whether there is a wheelhouse; half of one never has the marker."""
-    return (lab.wheelhouse / _MARKER).is_file()
+    return (lab.wheelhouse / MARKER).is_file()
 
 
 def _download(draft: Path, empty: Path, python: str, group: Group, log: Path) -> None:

@@ -15,12 +15,12 @@ from facts.query import verify_units
 from inventory.catalogue import MINIMAX_M25
 from inventory.snapshot import Snapshot
 from operations.remote.weights.start import unit_name
-from operations.tools import programs, run_module, tools_folder, tools_script
+from operations.tools import run_module, tools_folder
 from operations.verification import verification_script
+from tests.lab import layer
 from tests.lab.base import Lab
 from tests.lab.box import Box
 from tests.lab.hub import Fault, RemoteHub, chosen, launched, write_model
-from tests.lab.wheelhouse import ensure
 from tests.operations.remote.weights.fetching import REPO, listing, request_for
 
 pytestmark = [pytest.mark.lab, pytest.mark.timeout(180)]
@@ -33,10 +33,7 @@ HOME = f"/shared/models/{REPO}"
 def box() -> Iterator[Box]:
     """A box with boxwright's programs, and a service user that owns the model's folder."""
     lab = Lab()
-    ensure(lab, "3.11")
-    with Box("fetching", lab, user="root") as box:
-        script = tools_script("/srv/wheelhouse")
-        box.run(script, stdin=json.dumps(programs()), timeout=170)
+    with Box("fetching", lab, user="root", layers=[layer.tools().ensure(lab)]) as box:
         box.run(f"useradd --system vllm; install -d -o vllm -g vllm {HOME}")
         yield box
 
