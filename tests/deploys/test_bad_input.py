@@ -160,7 +160,7 @@ def test_a_login_without_sudo(box: Box, files: list[str], lab: Lab, tmp_path: Pa
 def test_a_port_that_a_stranger_holds(box: Box, files: list[str]) -> None:
     box.run(
         f"systemd-run --quiet --unit=stranger python3 -m http.server 8000 --bind {box.address}"
-        f" && until ss -Hltn 'sport = :8000' | grep -q .; do sleep 0.1; done"
+        f" && until ss -Hltn src {box.address}:8000 | grep -q .; do sleep 0.1; done"
     )
     run = pyinfra(DEPLOY, "-y", box=box.name)
     refused(run, "python3 (pid ", "stranger.service) listens on")

@@ -129,7 +129,7 @@ def listen(box: Box, port: int) -> None:
     """Have a stranger listen on a port."""
     server = f"python3 -m http.server --bind {box.address} {port}"
     box.run(f"systemd-run --quiet --unit=stranger {server}", user="root")
-    box.run(f"until ss -ltn | grep -q :{port}; do sleep 0.1; done")
+    box.run(f"until ss -Hltn src {box.address}:{port} | grep -q .; do sleep 0.1; done")
 
 
 def test_a_port_that_a_stranger_holds(box: Box, lab: Lab, tmp_path: Path) -> None:

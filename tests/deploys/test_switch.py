@@ -70,8 +70,7 @@ def back_to_the_old(box: Box) -> None:
 def serving(box: Box) -> str | None:
     """Name of the model that answers."""
     with Watch(f"http://{box.address}:8000") as watch:
-        while not watch.looks:
-            time.sleep(0.02)
+        pass  # one look
     return watch.looks[-1].model
 
 
@@ -156,7 +155,7 @@ def test_an_error_of_the_program_itself_brings_the_old_service_back(box: Box) ->
     assert done.returncode == 1
     assert "switch: failed: TypeError: 'NoneType' object is not callable" in done.stdout
     assert f"{OLD} was not seen to answer" in done.stdout
-    end = time.monotonic() + 15
+    end = time.monotonic() + 120
     while serving(box) != KIMI_K25.served_model_name:
         assert time.monotonic() < end
 

@@ -118,14 +118,14 @@ def test_the_time_limit_ends_it_with_its_children(tmp_path: Path) -> None:
     note = tmp_path / "pid"
     body = (
         f"print('Loading'); sys.stdout.flush(); child = os.fork() or os.getpid()\n"
-        f"open({str(note)!r}, 'a').write(f'{{child}}\\n'); time.sleep(60)"
+        f"open({str(note)!r}, 'a').write(f'{{child}}\\n'); time.sleep(600)"
     )
     began = time.monotonic()
     with pytest.raises(ToolError, match="not done within 1 s\n    Loading"):
         run(tmp_path, body, seconds=1)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 50
     for pid in map(int, note.read_text().split()):
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60
         while alive(pid):
             assert time.monotonic() < until
             time.sleep(0.02)
