@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -29,13 +30,13 @@ DEPLOY = "deploys/minimax.py"
 NEW, OLD = MINIMAX_M25.unit, KIMI_K25.unit
 
 FIRST_STEPS = (
-    # Operation, seconds into it.
-    ("packages, user, folders", 0.5),
-    ("programs", 3.0),
-    (": snapshot", 1.0),
-    (": engine", 3.0),
+    # Operation, seconds into it, and how many layers the box has of what comes before it.
+    ("packages, user, folders", 0.5, 0),
+    ("programs", 3.0, 0),
+    (": snapshot", 1.0, 2),
+    (": engine", 3.0, 1),
 )
-"""Where a box without anything is cut off."""
+"""Where a box that serves nothing but the old model is cut off."""
 
 LAST_STEPS = (
     "Starting operation.*unit file",
@@ -57,9 +58,9 @@ def box(lab: Lab) -> Iterator[Box]:
         yield box
 
 
-def fresh(box: Box) -> None:
-    """A box that nothing but the old service is on."""
-    box.rebuild()
+def fresh(box: Box, layers: Sequence[Path] = ()) -> None:
+    """A box that nothing but the old service and these layers is on."""
+    Box(box.name, box.lab, layers=layers).rebuild()
     install(box.root, replace(eight_gpus(), release_seconds=0.5))
     old_service.install(box)
 
@@ -126,11 +127,17 @@ def ends_in_the_same_place(box: Box, lab: Lab, whole: dict[str, Any]) -> None:
     assert all(NEW in unit for unit in units)
 
 
-@pytest.mark.parametrize(("operation", "seconds"), FIRST_STEPS)
+@pytest.mark.parametrize(("operation", "seconds", "layers"), FIRST_STEPS)
 def test_a_controller_killed_while_it_prepares(
-    box: Box, lab: Lab, whole: dict[str, Any], operation: str, seconds: float
+    box: Box,
+    lab: Lab,
+    whole: dict[str, Any],
+    installed: list[Path],
+    operation: str,
+    seconds: float,
+    layers: int,
 ) -> None:
-    fresh(box)
+    fresh(box, installed[:layers])
     with Watch(f"http://{box.address}:8000") as watch:
         moment = cut_off(box, f"Starting operation.*{operation}", kill, seconds)
     assert watch.answered_until(moment)
