@@ -1,7 +1,8 @@
-"""For all tests: how hypothesis looks for examples, and a lab for each worker."""
+"""For all tests: how hypothesis looks for examples, a lab for each worker, and long files first."""
 
 import os
 
+import pytest
 from hypothesis import settings
 
 from tests.lab.base import REPO, WORKER
@@ -18,3 +19,23 @@ settings.register_profile(
     max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "100")),
 )
 settings.load_profile("boxwright")
+
+LONG_FILES = (
+    "test_real_engine",  # makes the layer that test_real_faults stands on: well before it
+    "test_killed",
+    "test_simulated_gpus",
+    "test_switch",
+    "test_real_faults",
+    "test_weights",
+    "test_release",
+    "test_fetch_unit",
+    "test_fetch_faults",
+    "test_wait_unit",
+)
+"""Those that take minutes, in the order in which workers take them; short ones fill the rest."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the long files first: at the end no worker is left alone with one."""
+    place = {name: number for number, name in enumerate(LONG_FILES)}
+    items.sort(key=lambda item: place.get(item.path.stem, len(place)))
