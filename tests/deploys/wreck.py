@@ -82,9 +82,8 @@ def wreck(box: Box, text: str, name: str, flags: Mapping[str, str], directives: 
     """
     unit = f"wreck-{name}.service"
     url = f"http://{box.address}:{flags['--port']}"
-    wait = run_module(
-        "switch.wait", "--unit", unit, "--url", url, "--model", name, "--timeout", str(MOST_SECONDS)
-    )
+    watched = ("--unit", unit, "--url", url, "--model", name)
+    wait = run_module("switch.waiting.wait", *watched, "--timeout", str(MOST_SECONDS))
     script = _RUN.format(unit=unit, wait=wait, mark=_JOURNAL.strip())
     done = box.run(
         f"sh -c {shlex.quote(script)}",
