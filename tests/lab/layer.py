@@ -90,9 +90,13 @@ class Layer:
 
     def _remove_older(self, lab: Lab) -> None:
         """Remove what was made of other commands, unless a box stands on it."""
-        in_use = {link.resolve() for link in lab.caches.glob("**/boxes/*/layer-*")}
-        for old in set(lab.caches.glob(f"layer-{self.name}-*")) - in_use:
-            shutil.rmtree(old)
+        # Of this lab, of its workers' and of those of its own tests.
+        labs = ("boxes", "*/boxes", "*/*/boxes")
+        links = (link for place in labs for link in lab.caches.glob(f"{place}/*/layer-*"))
+        in_use = {link.resolve() for link in links}
+        for old in lab.caches.glob(f"layer-{self.name}-{'[0-9a-f]' * 12}"):
+            if old.resolve() not in in_use:
+                shutil.rmtree(old)
 
 
 def tools() -> Layer:
