@@ -4,7 +4,7 @@ Pure functions: text in, typed values out. No text makes them raise, and what th
 tell is Unknown, never a number.
 
 - cells, csvtable: single values and rows, as the tools print them
-- smi, smitext, smixml, topology, processes: what nvidia-smi says
+- smi, smitext, mig, topology, processes: what nvidia-smi says
 - pci, numa, host: what the kernel says
 - others: AMD and Habana
 - assemble: all of it together, :func:`parse_hardware`

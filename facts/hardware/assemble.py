@@ -11,19 +11,18 @@ from itertools import combinations
 
 from facts.hardware.cells import NOT_ASKED, bus_order, unknown
 from facts.hardware.host import Host, bindable, numactl_exists, parse_host
+from facts.hardware.mig import ListedSlice, parse_list, parse_memory
 from facts.hardware.numa import GpuSources, gpu_node, parse_numa
 from facts.hardware.others import accelerators, parse_amd, parse_habana
 from facts.hardware.pci import PciDevice, link_by_path, parse_module, parse_pci
 from facts.hardware.processes import parse_processes
 from facts.hardware.smi import SmiQuery, parse_query
-from facts.hardware.smitext import Listed, lost_bus_ids, parse_list, parse_versions
-from facts.hardware.smixml import XmlGpu, parse_xml
+from facts.hardware.smitext import lost_bus_ids, parse_versions
 from facts.hardware.state import missing_gpus, state_of
 from facts.hardware.topology import Affinity, Topology, parse_peers, parse_topology
 from facts.sections import MISSING, Section
 from inventory.base import Unknown
 from inventory.hardware import (
-    Accelerator,
     Gpu,
     GpuProcess,
     GpuSlice,
@@ -54,11 +53,14 @@ def parse_hardware(found: Mapping[str, Section]) -> Hardware:
     nodes = parse_numa(lines("numa"))
     topology = parse_topology(lines("nv.topo"))
     processes = _processes(found)
-    other = accelerators(devices, _told(lines("amd.static"), lines("hl.core")))
+    told = (*parse_amd(lines("amd.static")), *parse_habana(lines("hl.core")))
+    other = accelerators(devices, told)
     pci_read = found.get("pci", MISSING).rc == 0
 
     rows = [_placed(gpu, nvidia, topology, nodes) for gpu in query.gpus]
-    rows = [_with_slices(gpu, parse_list(lines("nv.list")), found) for gpu in rows]
+    listed = parse_list(lines("nv.list"))
+    slice_memory = parse_memory(found.get("nv.slices", MISSING).text)
+    rows = [_with_slices(gpu, listed, slice_memory) for gpu in rows]
     rows = [_with_host_memory(gpu, host, processes) for gpu in rows]
     named = lost_bus_ids(query.strays)
     absent = missing_gpus(query.gpus, nvidia, module, named)
@@ -86,10 +88,6 @@ def parse_hardware(found: Mapping[str, Section]) -> Hardware:
     )
 
 
-def _told(amd: Sequence[str], habana: Sequence[str]) -> list[Accelerator]:
-    return [*parse_amd(amd), *(device.accelerator for device in parse_habana(habana))]
-
-
 def _processes(found: Mapping[str, Section]) -> tuple[GpuProcess, ...] | Unknown:
     apps = found.get("nv.apps", MISSING)
     if apps.rc is None:
@@ -115,22 +113,18 @@ def _placed(
     )
 
 
-def _with_slices(gpu: Gpu, listed: Sequence[Listed], found: Mapping[str, Section]) -> Gpu:
-    parts = next((entry.slices for entry in listed if entry.uuid == gpu.uuid), ())
-    xml: tuple[XmlGpu, ...] = parse_xml(found.get("nv.slices", MISSING).text)
-    memory = {
-        part.number: part.memory_total
-        for entry in xml
-        if entry.bus_id == gpu.bus_id
-        for part in entry.slices
-    }
+def _with_slices(
+    gpu: Gpu,
+    listed: Mapping[str, tuple[ListedSlice, ...]],
+    memory: Mapping[tuple[str | Unknown, int], int | Unknown],
+) -> Gpu:
     slices = tuple(
         GpuSlice(
             uuid=part.uuid,
             profile=part.profile,
-            memory_total=memory.get(part.number, NOT_ASKED),
+            memory_total=memory.get((gpu.bus_id, part.number), NOT_ASKED),
         )
-        for part in parts
+        for part in listed.get(gpu.uuid, ())
     )
     return gpu.model_copy(update={"slices": slices}) if slices else gpu
 

@@ -6,12 +6,16 @@ Nothing here raises: the text comes from a machine.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import TypeVar
 
 from inventory.base import Unknown
 from inventory.common.smi import whole
 from inventory.common.units import KIB, MIB
 
 NOT_ASKED = Unknown(unknown="not asked")
+
+T = TypeVar("T")
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BUS_ID = re.compile(r"([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])")
@@ -22,6 +26,11 @@ def unknown(word: str) -> Unknown:
     """The box's word as the reason, e.g. ``[N/A]``."""
     text = " ".join(word.split())[:_REASON_LENGTH]
     return Unknown(unknown=text or "empty")
+
+
+def read(told: Mapping[str, str], key: str, by: Callable[[str], T]) -> T | Unknown:
+    """One of the values that were told, read by one of the functions below."""
+    return by(told[key]) if key in told else NOT_ASKED
 
 
 def plain(text: str) -> str:

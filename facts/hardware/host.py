@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from facts.hardware.cells import NOT_ASKED, kibibytes, number, unknown
+from facts.hardware.cells import NOT_ASKED, kibibytes, number, read, unknown
 from facts.sections import MISSING, Section
 from inventory.base import Unknown
 
@@ -49,13 +49,11 @@ def parse_host(lines: Sequence[str]) -> Host:
             key, tab, value = line.partition("\t")
             told[key if tab else "virt"] = value if tab else key
     return Host(
-        memory_total=kibibytes(memory["MemTotal"]) if "MemTotal" in memory else NOT_ASKED,
-        memory_available=kibibytes(memory["MemAvailable"])
-        if "MemAvailable" in memory
-        else NOT_ASKED,
+        memory_total=read(memory, "MemTotal", kibibytes),
+        memory_available=read(memory, "MemAvailable", kibibytes),
         huge_free=_huge(memory),
-        virtual_machine=_virtual(told["virt"]) if "virt" in told else NOT_ASKED,
-        iommu_groups=number(told["iommu_groups"]) if "iommu_groups" in told else NOT_ASKED,
+        virtual_machine=read(told, "virt", _virtual),
+        iommu_groups=read(told, "iommu_groups", number),
     )
 
 
@@ -63,10 +61,8 @@ def _huge(memory: dict[str, str]) -> int | Unknown | None:
     total = number(memory.get("HugePages_Total", ""))
     if isinstance(total, Unknown) or total == 0:
         return None
-    pages, size = (
-        number(memory.get("HugePages_Free", "")),
-        kibibytes(memory.get("Hugepagesize", "")),
-    )
+    pages = number(memory.get("HugePages_Free", ""))
+    size = kibibytes(memory.get("Hugepagesize", ""))
     if isinstance(pages, Unknown) or isinstance(size, Unknown):
         return unknown("huge pages are set aside, and their free number is not told")
     return pages * size

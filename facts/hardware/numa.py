@@ -6,9 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from facts.hardware.cells import NOT_ASKED, kibibytes, number, unknown
+from facts.hardware.cells import NOT_ASKED, kibibytes, number, read, unknown
 from inventory.base import Unknown
-from inventory.common.units import MIB
 from inventory.hardware import NumaNode
 
 _MOST_IDS = 1 << 16
@@ -86,11 +85,9 @@ def _node(node: int, facts: dict[str, str], order: list[int]) -> NumaNode:
     return NumaNode(
         id=node,
         cpus=cpus if isinstance(parse_ids(cpus), frozenset) else "",
-        memory_total=kibibytes(facts["MemTotal"]) if "MemTotal" in facts else NOT_ASKED,
-        memory_free=kibibytes(facts["MemFree"]) if "MemFree" in facts else NOT_ASKED,
-        socket=number(facts["physical_package_id"])
-        if "physical_package_id" in facts
-        else NOT_ASKED,
+        memory_total=read(facts, "MemTotal", kibibytes),
+        memory_free=read(facts, "MemFree", kibibytes),
+        socket=read(facts, "physical_package_id", number),
         distances=tuple(zip(order, known, strict=True)) if fits else (),
     )
 
@@ -156,31 +153,3 @@ def gpu_node(sources: GpuSources, nodes: Sequence[NumaNode]) -> int | Unknown:
     if len(running) == 1:
         return running[0].id
     return Unknown(unknown="neither sysfs nor the driver says")
-
-
-def parse_numactl(lines: Sequence[str]) -> tuple[NumaNode, ...]:
-    """Read ``numactl --hardware``, as people paste it. Sizes there are MiB."""
-    told: dict[int, dict[str, str]] = {}
-    for line in lines:
-        match = re.fullmatch(r"node ([0-9]{1,5}) (cpus|size|free):(.*)", line.strip())
-        if match:
-            told.setdefault(int(match.group(1)), {})[match.group(2)] = match.group(3).strip()
-    return tuple(
-        NumaNode(
-            id=node,
-            cpus=_commas(facts.get("cpus", "")),
-            memory_total=_megabytes(facts.get("size", "")),
-            memory_free=_megabytes(facts.get("free", "")),
-            socket=NOT_ASKED,
-        )
-        for node, facts in sorted(told.items())
-    )
-
-
-def _commas(cpus: str) -> str:
-    return ",".join(cpus.split()) if isinstance(parse_ids(cpus), frozenset) else ""
-
-
-def _megabytes(cell: str) -> int | Unknown:
-    match = re.fullmatch(r"([0-9]{1,12}) MB", cell)
-    return int(match.group(1)) * MIB if match else unknown(cell)

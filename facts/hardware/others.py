@@ -2,53 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
-from facts.hardware.cells import NOT_ASKED, bus_id, mebibytes, number, unknown, word
+from facts.hardware.cells import NOT_ASKED, bus_id, mebibytes, number, word
 from facts.hardware.csvtable import table
 from facts.hardware.pci import PciDevice
 from inventory.base import Unknown
 from inventory.hardware import Accelerator
-
-
-@dataclass(frozen=True)
-class RocmTopology:
-    """``rocm-smi --showtopo``.
-
-    + links: (GPU, GPU) -> PCIE or XGMI. The matrix of hops is left out: it counts 1 for XGMI
-      at any distance, 2 in a socket, 3 across (rocm-systems#5763), and no hops.
-    + nodes: GPU number -> NUMA node
-    """
-
-    links: Mapping[tuple[int, int], str] = field(default_factory=dict)
-    nodes: Mapping[int, int | Unknown] = field(default_factory=dict)
-
-
-def parse_rocm(lines: Sequence[str]) -> RocmTopology | Unknown:
-    """Read the link types and NUMA nodes; Unknown where rocm-smi printed an error."""
-    links: dict[tuple[int, int], str] = {}
-    nodes: dict[int, int | Unknown] = {}
-    columns: list[int] = []
-    title = ""
-    for line in lines:
-        if line.startswith("ERROR:"):
-            return unknown(line)
-        if match := re.fullmatch(r"=+ (.*?) =+", line.strip()):
-            title, columns = match.group(1), []
-        elif match := re.fullmatch(r"GPU\[([0-9]{1,4})\]\s*: \(Topology\) Numa Node: (\S+)", line):
-            nodes[int(match.group(1))] = number(match.group(2))
-        elif title.startswith("Link Type"):
-            words = line.split()
-            ids = [re.fullmatch(r"GPU([0-9]{1,4})", entry) for entry in words]
-            if words and all(ids):
-                columns = [int(match.group(1)) for match in ids if match]
-            elif ids and ids[0] and len(words) == len(columns) + 1:
-                row = int(ids[0].group(1))
-                pairs = zip(columns, words[1:], strict=True)
-                links.update({(row, column): cell for column, cell in pairs if column != row})
-    return RocmTopology(links, nodes) if nodes or links else unknown("no topology")
 
 
 def parse_amd(lines: Sequence[str]) -> tuple[Accelerator, ...]:
@@ -82,35 +42,19 @@ def _amd(block: Mapping[str, str]) -> list[Accelerator]:
     ]
 
 
-@dataclass(frozen=True)
-class HabanaDevice:
-    """A row of hl-smi. ``module`` is what HABANA_VISIBLE_MODULES counts in, not ``index``."""
-
-    index: int | Unknown
-    module: int | Unknown
-    accelerator: Accelerator
-
-
-def parse_habana(lines: Sequence[str]) -> tuple[HabanaDevice, ...]:
+def parse_habana(lines: Sequence[str]) -> tuple[Accelerator, ...]:
     """Read ``hl-smi -Q … -f csv``. It does not tell the NUMA node: sysfs does."""
-    found = []
-    for row in table(lines).rows:
-        address = bus_id(row.get("bus_id", ""))
-        if isinstance(address, Unknown):
-            continue
-        found.append(
-            HabanaDevice(
-                index=number(row.get("index", "")),
-                module=number(row.get("module_id", "")),
-                accelerator=Accelerator(
-                    vendor="habana",
-                    bus_id=address,
-                    name=word(row.get("name", "")),
-                    memory_total=mebibytes(row.get("memory.total", "")),
-                ),
-            )
+    rows = [(bus_id(row.get("bus_id", "")), row) for row in table(lines).rows]
+    return tuple(
+        Accelerator(
+            vendor="habana",
+            bus_id=address,
+            name=word(row.get("name", "")),
+            memory_total=mebibytes(row.get("memory.total", "")),
         )
-    return tuple(found)
+        for address, row in rows
+        if isinstance(address, str)
+    )
 
 
 def accelerators(

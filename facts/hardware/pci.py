@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from facts.hardware.cells import NOT_ASKED, bus_id, number, unknown, word
+from facts.hardware.cells import NOT_ASKED, bus_id, number, read, unknown, word
 from inventory.base import Unknown
 
 Vendor = Literal["nvidia", "amd", "habana"]
@@ -49,13 +49,11 @@ def parse_pci(lines: Sequence[str]) -> tuple[PciDevice, ...]:
                 bus_id=address,
                 vendor=vendor,
                 display=told.get("class", "").startswith(_DISPLAY),
-                numa_node=number(told["numa_node"]) if "numa_node" in told else NOT_ASKED,
+                numa_node=read(told, "numa_node", number),
                 driver=(told["driver"] or None) if "driver" in told else NOT_ASKED,
                 path=told.get("path", ""),
-                iommu=word(told["iommu"]) if "iommu" in told else NOT_ASKED,
-                memory=number(told["mem_info_vram_total"])
-                if "mem_info_vram_total" in told
-                else NOT_ASKED,
+                iommu=read(told, "iommu", word),
+                memory=read(told, "mem_info_vram_total", number),
             )
     return tuple(found.values())
 
@@ -96,7 +94,6 @@ class ModuleGpu:
     bus_id: str
     name: str | Unknown = NOT_ASKED
     uuid: str | Unknown = NOT_ASKED
-    minor: int | Unknown = NOT_ASKED
     excluded: bool = False
 
 
@@ -137,6 +134,5 @@ def _module_gpu(card: Mapping[str, str]) -> ModuleGpu | None:
         bus_id=address,
         name=word(card.get("Model", "")),
         uuid=uuid if re.fullmatch(r"GPU-[0-9A-Za-z-]+", uuid) else unknown(uuid),
-        minor=number(card.get("Device Minor", "")),
         excluded=card.get("GPU Excluded") == "Yes",
     )

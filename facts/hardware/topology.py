@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from facts.hardware.cells import NOT_ASKED, plain, unknown
+from facts.hardware.cells import NOT_ASKED, plain, read, unknown
 from facts.hardware.numa import parse_ids
 from inventory.base import Unknown
 
@@ -25,12 +25,10 @@ class Affinity:
 
     + cpus: CPU list, e.g. 0-55,112-167; under a cpuset or Slurm only the allowed part
     + nodes: NUMA nodes; on Grace it mixes nodes with CPUs and nodes of GPU memory
-    + memory_node: the GPU's own memory as a node (Grace); of no use for binding CPUs
     """
 
     cpus: str | Unknown = NOT_ASKED
     nodes: tuple[int, ...] | Unknown = NOT_ASKED
-    memory_node: int | Unknown = NOT_ASKED
 
 
 @dataclass(frozen=True)
@@ -103,22 +101,14 @@ def _affinity(words: list[str], columns: tuple[str, ...]) -> Affinity:
     """Columns may be empty and then leave no word behind: fewer words than columns say nothing."""
     if len(words) != len(columns):
         missing = unknown(f"{len(words)} of {len(columns)} columns")
-        return Affinity(missing, missing, missing)
+        return Affinity(missing, missing)
     told = dict(zip(columns, words, strict=True))
     cpus = told.get("CPU Affinity", "")
-    nodes = parse_ids(told["NUMA Affinity"]) if "NUMA Affinity" in told else NOT_ASKED
-    memory = parse_ids(told["GPU NUMA ID"]) if "GPU NUMA ID" in told else NOT_ASKED
+    nodes = read(told, "NUMA Affinity", parse_ids)
     return Affinity(
         cpus=cpus if isinstance(parse_ids(cpus), frozenset) else unknown(cpus),
         nodes=nodes if isinstance(nodes, Unknown) else tuple(sorted(nodes)),
-        memory_node=_only(memory),
     )
-
-
-def _only(ids: frozenset[int] | Unknown) -> int | Unknown:
-    if isinstance(ids, Unknown):
-        return ids
-    return next(iter(ids)) if len(ids) == 1 else Unknown(unknown="more than one node")
 
 
 def parse_peers(lines: Sequence[str]) -> Mapping[tuple[str, str], bool | Unknown]:
@@ -139,22 +129,3 @@ def parse_peers(lines: Sequence[str]) -> Mapping[tuple[str, str], bool | Unknown
                 word = row[n] if fits else "row does not fit the header"
                 found[label, column] = _PEER.get(word, unknown(word))
     return found
-
-
-@dataclass(frozen=True)
-class Closest:
-    """``nvidia-smi topo -C -M -i N``: nodes nearest to one GPU."""
-
-    cpu_nodes: tuple[int, ...] | Unknown = NOT_ASKED
-    memory_nodes: tuple[int, ...] | Unknown = NOT_ASKED
-
-
-def parse_closest(lines: Sequence[str]) -> Closest:
-    """Read the two lines of the per-GPU query, with plural or singular labels."""
-    found: dict[str, tuple[int, ...] | Unknown] = {}
-    for line in lines:
-        match = re.fullmatch(r"NUMA IDs? of closest (CPU|memory): *(.*)", line.strip())
-        if match:
-            ids = parse_ids(match.group(2))
-            found[match.group(1)] = ids if isinstance(ids, Unknown) else tuple(sorted(ids))
-    return Closest(found.get("CPU", NOT_ASKED), found.get("memory", NOT_ASKED))

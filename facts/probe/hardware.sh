@@ -192,8 +192,6 @@ hw_others() {
   hw_rc=0
   if command -v amd-smi >/dev/null 2>&1; then
     hw_run amd.static $T amd-smi static
-  elif command -v rocm-smi >/dev/null 2>&1; then
-    hw_run amd.topo $T rocm-smi --showtopo
   fi
   if command -v hl-smi >/dev/null 2>&1; then
     hw_run hl.core $T hl-smi -f csv \

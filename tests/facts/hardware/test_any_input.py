@@ -13,28 +13,23 @@ from facts.hardware import parse_hardware
 from facts.hardware.cells import bus_id, flag, kibibytes, mebibytes, number, word
 from facts.hardware.csvtable import table
 from facts.hardware.host import bindable, numactl_exists, parse_host
+from facts.hardware.mig import parse_list, parse_memory
 from facts.hardware.numa import (
     GpuSources,
     gpu_node,
     parse_ids,
     parse_numa,
-    parse_numactl,
 )
-from facts.hardware.others import parse_amd, parse_habana, parse_rocm
+from facts.hardware.others import parse_amd, parse_habana
 from facts.hardware.pci import link_by_path, parse_module, parse_pci
 from facts.hardware.processes import parse_processes
 from facts.hardware.smi import COLUMNS, parse_query
 from facts.hardware.smitext import (
     failure,
     lost_bus_ids,
-    parse_list,
-    parse_nvlink,
-    parse_table,
     parse_versions,
-    table_versions,
 )
-from facts.hardware.smixml import parse_xml
-from facts.hardware.topology import parse_closest, parse_peers, parse_topology
+from facts.hardware.topology import parse_peers, parse_topology
 from facts.reading.cgroups import unit_of
 from facts.sections import Section
 from inventory.base import Unknown
@@ -44,7 +39,7 @@ from tests.facts.hardware.samples import FIXTURES, row, sample
 SAMPLES = sorted(path.name for path in (FIXTURES / "gpu").glob("[a-p][0-9]*"))
 SECTIONS = (
     "numa numabind host pci nvproc nv.full nv.list nv.apps nv.units nv.topo nv.p2p nv.slices "
-    "nv.version amd.static amd.topo hl.core"
+    "nv.version amd.static hl.core"
 ).split()
 SENTINELS = (
     "[N/A]",
@@ -71,25 +66,19 @@ PARSERS: tuple[Callable[[Sequence[str]], object], ...] = (
     lost_bus_ids,
     parse_list,
     parse_versions,
-    parse_table,
-    table_versions,
-    parse_nvlink,
-    lambda lines: parse_xml("\n".join(lines)),
+    lambda lines: parse_memory("\n".join(lines)),
     parse_topology,
     parse_peers,
-    parse_closest,
     parse_processes,
     lambda lines: parse_processes(["GPU-1, 1, 1, x"], lines),
     unit_of,
     parse_numa,
-    parse_numactl,
     parse_pci,
     parse_module,
     lambda lines: link_by_path("\n".join(lines), "/sys/devices/pci0000:15/x"),
     parse_host,
     lambda lines: bindable(Section(rc=0, lines=tuple(lines))),
     lambda lines: numactl_exists(Section(rc=0, lines=tuple(lines))),
-    parse_rocm,
     parse_amd,
     parse_habana,
 )

@@ -1,20 +1,12 @@
-"""Samples c02-c15: errors, lists, versions, XML, the drawn table; read as the index says."""
+"""Samples c02-c11: errors, lists, versions, XML; read as the index says."""
 
 from __future__ import annotations
 
 import pytest
 
+from facts.hardware.mig import parse_list, parse_memory
 from facts.hardware.smi import parse_query
-from facts.hardware.smitext import (
-    Failure,
-    failure,
-    parse_list,
-    parse_nvlink,
-    parse_table,
-    parse_versions,
-    table_versions,
-)
-from facts.hardware.smixml import parse_xml
+from facts.hardware.smitext import Failure, failure, parse_versions
 from inventory.base import Unknown
 from inventory.common.units import MIB
 from tests.facts.hardware.samples import sample
@@ -51,26 +43,21 @@ def test_exit_statuses(rc: int | None, text: str, kind: Failure) -> None:
 
 
 def test_c07_list() -> None:
-    one, two = parse_list(sample("c07_list_plain.txt"))
-    assert (one.index, one.name, one.uuid) == (
-        0,
-        "NVIDIA H200",
-        "GPU-00000000-0000-4000-8000-000000000000",
-    )
-    assert two.index == 1
-    assert one.slices == ()
+    read = parse_list(sample("c07_list_plain.txt"))
+    assert list(read) == [f"GPU-0000000{n}-0000-4000-8000-00000000000{n}" for n in (0, 1)]
+    assert set(read.values()) == {()}
 
 
 def test_c08_list_with_mig() -> None:
-    one, two = parse_list(sample("c08_list_mig.txt"))
-    assert [part.profile for part in one.slices] == [
+    one, two = parse_list(sample("c08_list_mig.txt")).values()
+    assert [part.profile for part in one] == [
         "1c.3g.71gb",
         "2c.3g.71gb",
         "2g.35gb",
         "1g.18gb",
     ]
-    assert one.slices[3].uuid == "MIG-00000003-0000-5000-8000-000000000003"
-    assert two.slices == ()
+    assert one[3].uuid == "MIG-00000003-0000-5000-8000-000000000003"
+    assert two == ()
 
 
 def test_c08_old_form_of_a_mig_uuid() -> None:
@@ -78,8 +65,8 @@ def test_c08_old_form_of_a_mig_uuid() -> None:
         "GPU 0: NVIDIA A100 (UUID: GPU-aa)",
         "  MIG 3g.20gb Device 0: (UUID: MIG-GPU-aa/1/0)",
     ]
-    (gpu,) = parse_list(lines)
-    assert gpu.slices[0].uuid == "MIG-GPU-aa/1/0"
+    (part,) = parse_list(lines)["GPU-aa"]
+    assert part.uuid == "MIG-GPU-aa/1/0"
 
 
 def test_c09_c10_versions_under_old_and_new_labels() -> None:
@@ -95,24 +82,5 @@ def test_a_deprecated_label_alone_is_unknown() -> None:
 
 
 def test_c11_memory_of_slices_is_not_that_of_the_gpu() -> None:
-    (gpu,) = parse_xml("\n".join(sample("c11_qx_v12_mig_insufficient.xml")))
-    assert gpu.bus_id == "0000:01:00.0"
-    assert gpu.memory_total == Unknown(unknown="Insufficient Permissions")
-    (part,) = gpu.slices
-    assert part.number == 0
-    assert part.memory_total == 19968 * MIB
-
-
-def test_c13_drawn_table_of_a_gb10() -> None:
-    (drawn,) = parse_table(sample("c13_table_gb10.txt"))
-    assert (drawn.name, drawn.bus_id) == ("NVIDIA GB10", "000f:01:00.0")
-    assert drawn.memory_total == Unknown(unknown="Not Supported")
-    assert drawn.memory_used == Unknown(unknown="Not Supported")
-    versions = table_versions(sample("c13_table_gb10.txt"))
-    assert (versions.driver, versions.cuda) == ("580.126.09", "13.0")
-
-
-def test_c15_only_links_with_a_speed_count() -> None:
-    read = parse_nvlink(sample("c15_nvlink_s_variants.txt"))
-    assert list(read.values())[:3] == [1, 0, 0]
-    assert isinstance(read["GPU-00000003-0000-4000-8000-000000000003"], Unknown)
+    read = parse_memory("\n".join(sample("c11_qx_v12_mig_insufficient.xml")))
+    assert read == {("0000:01:00.0", 0): 19968 * MIB}

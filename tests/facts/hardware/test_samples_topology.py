@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from facts.hardware.numa import GpuSources, gpu_node, node_of_cpus, node_of_ids, parse_numa
-from facts.hardware.topology import Topology, parse_closest, parse_peers, parse_topology
+from facts.hardware.topology import Topology, parse_peers, parse_topology
 from inventory.base import Unknown
 from tests.facts.hardware.samples import sample
 
@@ -34,7 +34,6 @@ def test_a01_nvswitch_with_ansi_header_and_empty_cell() -> None:
     assert set(links(read).values()) == {"NV18"}
     assert nodes_of(read) == [(0,)] * 4 + [(1,)] * 4
     assert read.affinity["GPU0"].cpus == "0-55,112-167"
-    assert isinstance(read.affinity["GPU0"].memory_node, Unknown)
     assert isinstance(read.affinity["NIC0"].cpus, Unknown)
     assert read.cells["NIC0", "GPU0"] == "PXB"
 
@@ -80,7 +79,6 @@ def test_a14_blank_affinity_is_not_read_from_the_next_column() -> None:
     affinity = parse_topology(sample("a14_topo_blank_affinity.txt")).affinity["GPU0"]
     assert isinstance(affinity.cpus, Unknown)
     assert isinstance(affinity.nodes, Unknown)
-    assert isinstance(affinity.memory_node, Unknown)
 
 
 def test_a15_cpu_node_out_of_a_list_with_memory_nodes() -> None:
@@ -89,7 +87,6 @@ def test_a15_cpu_node_out_of_a_list_with_memory_nodes() -> None:
     read = [topology.affinity[gpu] for gpu in gpus(topology)]
     assert [node_of_ids(affinity.nodes, nodes) for affinity in read] == [0, 0, 1, 1]
     assert [node_of_cpus(affinity.cpus, nodes) for affinity in read] == [0, 0, 1, 1]
-    assert [affinity.memory_node for affinity in read] == [2, 10, 18, 26]
     # A node of GPU memory, offered by any source, is never the answer.
     for memory_node in (2, 10, 18, 26):
         sources = GpuSources(sysfs=memory_node, nodes=(memory_node,))
@@ -150,18 +147,6 @@ def test_peer_words() -> None:
     assert parse_peers(text.replace("GNS", "OK").split("\n"))["GPU0", "GPU1"] is True
     assert parse_peers(text.replace("GNS", "DR").split("\n"))["GPU0", "GPU1"] is False
     assert parse_peers(text.replace("GNS", "U").split("\n"))["GPU0", "GPU1"] == Unknown(unknown="U")
-
-
-def test_a27_memory_of_pcie_parts_is_not_available() -> None:
-    read = parse_closest(sample("a27_topo_C_M_pcie.txt"))
-    assert read.cpu_nodes == (0,)
-    assert read.memory_nodes == Unknown(unknown="N/A")
-
-
-def test_a28_cpu_node_is_the_member_with_cpus() -> None:
-    read = parse_closest(sample("a28_topo_C_grace.txt"))
-    assert read.cpu_nodes == (1, *range(18, 34))
-    assert node_of_ids(read.cpu_nodes, parse_numa(sample("d05_sysfs_gb200.txt"))) == 1
 
 
 def test_a29_an_error_is_no_matrix() -> None:
