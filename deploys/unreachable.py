@@ -7,9 +7,9 @@ import logging
 from pyinfra import context
 from pyinfra.api.state import StateStage
 
+from inventory.common.engine_log import uncoloured
 from inventory.errors import PreconditionError
 from operations.report import unreachable
-from operations.report_model import plain
 
 
 class Unreachable(logging.Handler):
@@ -24,14 +24,15 @@ class Unreachable(logging.Handler):
         state = context.ctx_state.get() if context.ctx_state.isset() else None
         if state is None or state.current_stage != StateStage.Connect:
             return
+        words = uncoloured(record.getMessage()).strip()
         error = PreconditionError(
             wanted="an SSH connection to every box of the inventory",
-            found=plain(record.getMessage()),
+            found=words,
             why="nothing was read or touched on that box",
             next_step="try `ssh` with the same address, user and key. A box that was rebuilt has "
             "new host keys: remove the old ones with `ssh-keygen -R`",
         )
-        unreachable(state, plain(record.getMessage()), error)
+        unreachable(state, words, error)
         for line in error.message.splitlines():
             logging.getLogger("pyinfra").warning(line)
 

@@ -6,7 +6,7 @@ import shlex
 from functools import cache
 from importlib.resources import files
 
-from facts.reading.units import PROPERTIES
+from facts.reading.units import STATE_PROPERTIES
 from inventory.base import Frozen
 from inventory.common import paths
 from inventory.service import Model, Service
@@ -117,7 +117,7 @@ def script(query: Query, nonce: str) -> str:
         "PACKAGES": " ".join(query.packages),
         "HOST": query.host,
         "PORT": "" if query.port is None else str(query.port),
-        "PROPERTIES": ",".join(PROPERTIES),
+        "PROPERTIES": ",".join(STATE_PROPERTIES),
         "UNIT_FILES": paths.UNITS,
         "READY": paths.READY,
         "MEASURED": paths.MEASURED,

@@ -28,6 +28,9 @@ class Section:
         return "\n".join(self.lines)
 
 
+ABSENT = 3
+"""Exit status of a section whose subject is not there: the probe's own word for it."""
+
 MISSING = Section(rc=None)
 """The probe did not get to this section, or was cut off inside it."""
 

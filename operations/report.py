@@ -7,21 +7,104 @@ that says so and does not change any more is of a run that was killed.
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pyinfra import context
 from pyinfra.api import Host, State
 from pyinfra.api.state import BaseStateCallback, StateStage
 
+from inventory.common.engine_log import uncoloured
 from inventory.common.files import write_whole
 from inventory.errors import BoxwrightError
 from operations.difference import Difference
-from operations.report_model import PARTS, BoxReport, Done, as_json, outcome_of, plain
+
+REPORT_VERSION = 1
+ERROR_PARTS = ("wanted", "found", "why", "next_step")
+
+
+@dataclass
+class Done:
+    """One operation on one box.
+
+    + outcome: ``changed``, ``unchanged``, ``failed``, or ``not run``
+    + seconds: None where it did not run
+    """
+
+    name: str
+    outcome: str = "not run"
+    seconds: float | None = None
+
+
+@dataclass
+class BoxReport:
+    """One box in one run.
+
+    + outcome: ``running``, ``unchanged``, ``changed``, ``failed``, or ``planned`` where the run was
+      asked to change nothing
+    + operations: in their order
+    + differences: those that were shown
+    + errors: each with its four parts
+    + details: what single operations add, by name; ``fetch`` has bytes, seconds and bytes a second
+    """
+
+    service: str
+    outcome: str = "running"
+    operations: list[Done] = field(default_factory=list)
+    differences: list[dict[str, Any]] = field(default_factory=list)
+    errors: list[dict[str, str]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def outcome_of(operations: list[Done], *, failed: bool, ended: bool, executed: bool) -> str:
+    """A box's outcome.
+
+    + failed: whether pyinfra gave the box up
+    + ended: whether the box is left
+    + executed: whether the run came to its changes
+
+    >>> outcome_of([Done("a", "unchanged")], failed=False, ended=True, executed=True)
+    'unchanged'
+    """
+    if failed:
+        return "failed"
+    if not ended:
+        return "running"
+    if not executed:
+        return "planned"
+    if any(one.outcome == "not run" for one in operations):
+        return "failed"  # left in the middle, by an interruption or because of another box
+    return "changed" if any(one.outcome == "changed" for one in operations) else "unchanged"
+
+
+def as_json(boxes: Mapping[str, BoxReport], started: float, now: float, *, ended: bool) -> str:
+    """The whole report.
+
+    + boxes: by name
+    + started, now: seconds since the epoch
+    + ended: whether all boxes are left
+    """
+    content = {
+        "version": REPORT_VERSION,
+        "started": _time(started),
+        "written": _time(now),
+        "ended": ended,
+        "boxes": {name: asdict(box) for name, box in boxes.items()},
+    }
+    return json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
 
 
 def reporting(host: Host, service: str) -> None:
@@ -70,7 +153,7 @@ def differs(host: Host, difference: Difference) -> None:
 
 def fails(host: Host, error: BoxwrightError) -> None:
     """Report an error."""
-    parts = {name: str(getattr(error, name)) for name in PARTS}
+    parts = {name: str(getattr(error, name)) for name in ERROR_PARTS}
     _with(host, lambda box: box.errors.append(parts))
 
 
@@ -97,7 +180,7 @@ class Warnings(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Take a warning; what is worse is reported as an error, in four parts."""
         if record.levelno == logging.WARNING and context.ctx_host.isset():
-            sentence = re.sub(r"^\[[^\]]*\]\s*", "", plain(record.getMessage()))
+            sentence = re.sub(r"^\[[^\]]*\]\s*", "", uncoloured(record.getMessage()).strip())
             _with(context.host, partial(_warned, sentence))
 
 

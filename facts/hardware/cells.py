@@ -15,9 +15,8 @@ from inventory.common.units import KIB, MIB
 
 NOT_ASKED = Unknown(unknown="not asked")
 
-T = TypeVar("T")
+_T = TypeVar("_T")
 
-_ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _BUS_ID = re.compile(r"([0-9A-Fa-f]{1,8}):([0-9A-Fa-f]{2}):([0-9A-Fa-f]{2})\.([0-7])")
 _REASON_LENGTH = 160
 
@@ -28,14 +27,9 @@ def unknown(word: str) -> Unknown:
     return Unknown(unknown=text or "empty")
 
 
-def read(told: Mapping[str, str], key: str, by: Callable[[str], T]) -> T | Unknown:
+def read(told: Mapping[str, str], key: str, by: Callable[[str], _T]) -> _T | Unknown:
     """One of the values that were told, read by one of the functions below."""
     return by(told[key]) if key in told else NOT_ASKED
-
-
-def plain(text: str) -> str:
-    """The text without terminal colours: nvidia-smi underlines headers even into a pipe."""
-    return _ANSI.sub("", text)
 
 
 def word(cell: str) -> str | Unknown:

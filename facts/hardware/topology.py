@@ -1,7 +1,7 @@
 """``nvidia-smi topo``: the link matrix, peer access, and where a GPU's CPUs are.
 
 The matrix is split on blanks, never by tab index: header and rows have different numbers of
-tabs, and they vary with the driver.
+tabs, and they vary with the driver. nvidia-smi underlines the header even into a pipe.
 """
 
 from __future__ import annotations
@@ -10,9 +10,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from facts.hardware.cells import NOT_ASKED, plain, read, unknown
+from facts.hardware.cells import NOT_ASKED, read, unknown
 from facts.hardware.numa import parse_ids
 from inventory.base import Unknown
+from inventory.common.engine_log import uncoloured
 
 _LINK = r"(?:X|NV[0-9]+|PIX|PXB|PHB|NODE|SYS|SOC)"
 _TAIL = ("CPU Affinity", "NUMA Affinity", "GPU NUMA ID")
@@ -58,7 +59,7 @@ def parse_topology(lines: Sequence[str]) -> Topology:
     tail: tuple[str, ...] = ()
     cells: dict[tuple[str, str], str | Unknown] = {}
     affinity: dict[str, Affinity] = {}
-    for line in map(plain, lines):
+    for line in map(uncoloured, lines):
         if not devices:
             head, found, rest = line.partition("CPU Affinity")
             if found and "GPU0" in head.split():
@@ -115,7 +116,7 @@ def parse_peers(lines: Sequence[str]) -> Mapping[tuple[str, str], bool | Unknown
     """Read ``nvidia-smi topo -p2p r``: (row, column) -> whether the driver permits it."""
     devices: list[str] = []
     found: dict[tuple[str, str], bool | Unknown] = {}
-    for words in (plain(line).split() for line in lines):
+    for words in (uncoloured(line).split() for line in lines):
         if not devices:
             if words and all(re.fullmatch(r"GPU[0-9]+", word) for word in words):
                 devices = words

@@ -8,10 +8,8 @@ from collections.abc import Mapping
 
 from pydantic import Field
 
-from facts.sections import MISSING, Section
+from facts.sections import ABSENT, MISSING, Section
 from inventory.base import Frozen, Unknown
-
-ABSENT = 3
 
 
 class EngineState(Frozen):

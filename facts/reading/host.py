@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from facts.sections import MISSING, Section
+from facts.sections import ABSENT, MISSING, Section
 from inventory.base import Frozen, Unknown
 
 
@@ -48,7 +48,7 @@ def read_host(found: Mapping[str, Section]) -> HostState:
 
 
 def _systemd(section: Section) -> str | Unknown | None:
-    if section.rc == 3:  # noqa: PLR2004 - box.sh's word for "not booted with systemd"
+    if section.rc == ABSENT:  # not booted with systemd
         return None
     version = re.match(r"systemd [0-9]+", section.text)
     return version.group(0) if version else Unknown(unknown=section.text.strip() or "not read")

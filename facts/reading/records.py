@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from facts.sections import MISSING, Section
+from facts.sections import ABSENT, MISSING, Section
 from inventory.base import Unknown
 from inventory.common.record import FORMAT, StartRecord
 from inventory.common.wire import WireError
@@ -21,7 +21,7 @@ def read_records(found: Mapping[str, Section]) -> tuple[StartRecord | Unknown, .
     + found: section ``records`` says whether there is a folder; ``record:UNIT/FILE`` are entries
     """
     folder = found.get("records", MISSING)
-    if folder.rc == 3:  # noqa: PLR2004 - the script's word for "no such folder"
+    if folder.rc == ABSENT:
         return ()
     if folder.rc != 0:
         return Unknown(unknown=folder.text.strip() or "the records were not read")

@@ -5,13 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from facts.sections import MISSING, Section
+from facts.sections import ABSENT, MISSING, Section
 from inventory.base import Frozen, Unknown
 from inventory.common.manifest import Manifest, read_manifest
 from inventory.common.wire import WireError
-
-_ABSENT = 3
-"""box.sh's exit status where the folder does not exist."""
 
 _NANOSECONDS = 9
 """Digits behind the point that a file's time has."""
@@ -48,7 +45,7 @@ def read_snapshot(found: Mapping[str, Section]) -> SnapshotState:
     """
     listing = found.get("files", MISSING)
     host, *users = found.get("users", MISSING).lines or ("",)
-    if listing.rc == _ABSENT:
+    if listing.rc == ABSENT:
         return SnapshotState(exists=False, host=host)
     if listing.rc != 0:
         return SnapshotState(exists=Unknown(unknown=listing.text.strip() or "not read"), host=host)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from facts.hardware.cells import number
-from facts.sections import MISSING, Section
+from facts.sections import ABSENT, MISSING, Section
 from inventory.base import Frozen, Unknown
 from inventory.common.systemd import STOPPED, blocks, has_job, moment
 
-PROPERTIES = (
+STATE_PROPERTIES = (
     *("Id", "LoadState", "ActiveState", "SubState", "UnitFileState", "Result", "NRestarts"),
     *("ExecMainStatus", "ExecMainStartTimestamp", "InvocationID", "NeedDaemonReload"),
     *("DropInPaths", "MainPID", "Job"),
@@ -156,7 +156,7 @@ def _unit(
 
 
 def _unit_file(section: Section) -> UnitFile | Unknown | None:
-    if section.rc == 3:  # noqa: PLR2004 - box.sh's word for "no such file"
+    if section.rc == ABSENT:
         return None
     head = section.lines[0].split("|") if section.lines else []
     digest = section.lines[1].split()[:1] if len(section.lines) > 1 else []

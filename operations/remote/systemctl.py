@@ -6,11 +6,11 @@ import subprocess
 
 from inventory.common import systemd
 
-ANSWER_SECONDS = 10.0
+SHOW_SECONDS = 10.0
 """A manager that is busy with a reload takes one or two."""
 
 
-def show(unit: str, *wanted: str, limit: float = ANSWER_SECONDS) -> dict[str, str]:
+def show(unit: str, *wanted: str, limit: float = SHOW_SECONDS) -> dict[str, str]:
     """Properties of a unit as systemd prints them, times in microseconds and UTC; empty where
     systemd does not answer in time.
 

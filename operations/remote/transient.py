@@ -16,14 +16,14 @@ from operations.remote.systemctl import show
 
 POLL = 0.2
 
-ANSWER_SECONDS = 30.0
+PATIENT_SECONDS = 30.0
 """The call of a manager that is busy ends by itself after 25."""
 
 
 def properties(unit: str) -> dict[str, str]:
     """What systemd says of the unit."""
     wanted = ("LoadState", "ActiveState", "Result", "ExecMainStatus", "Job")
-    return show(unit, *wanted, limit=ANSWER_SECONDS)
+    return show(unit, *wanted, limit=PATIENT_SECONDS)
 
 
 def is_running(state: Mapping[str, str]) -> bool:

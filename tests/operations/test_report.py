@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from inventory.common.files import write_whole
-from operations.report_model import BoxReport, Done, as_json, outcome_of
+from operations.report import BoxReport, Done, as_json, outcome_of
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from pathlib import Path
 from inventory.common.cgroup import ProcessOrigin, origin
 from inventory.common.smi import is_hidden
 from inventory.common.units import GIB, MIB, gibibytes
-from operations.remote.switch.gpu_memory.smi import GpuReading, Process
+from operations.remote.switch.gpu_memory.smi import GpuReading, ProcessRow
 
 _START_FIELD = 22  # proc(5): starttime
 _DAY = 86400
@@ -123,15 +123,15 @@ def phrase(holder: Holder, cards: Mapping[str, GpuReading], now: float) -> str:
     return f"{holder.name} ({', '.join(about)}) holds {held}"
 
 
-def identify(processes: Iterable[Process], proc: Path = Path("/proc")) -> tuple[Holder, ...]:
+def identify(processes: Iterable[ProcessRow], proc: Path = Path("/proc")) -> tuple[Holder, ...]:
     """What /proc tells of these processes; one holder a process, whatever it holds."""
-    rows: dict[tuple[int | None, str], list[Process]] = {}
+    rows: dict[tuple[int | None, str], list[ProcessRow]] = {}
     for process in processes:
         rows.setdefault((process.pid, "" if process.pid else process.name), []).append(process)
     return tuple(_holder(pid, of, proc) for (pid, _), of in rows.items())
 
 
-def _holder(pid: int | None, of: Sequence[Process], proc: Path) -> Holder:
+def _holder(pid: int | None, of: Sequence[ProcessRow], proc: Path) -> Holder:
     name, held = of[0].name, tuple((process.gpu, process.mib) for process in of)
     if pid is None or is_hidden(name):
         # [Not Found]: the number is of another pid namespace, whoever has it here.

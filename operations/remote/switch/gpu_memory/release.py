@@ -29,11 +29,11 @@ from operations.remote.switch.gpu_memory.occupancy import (
     unowned,
 )
 
-INTERVAL = 0.2
-GRACE = 3.0
+LOOK_INTERVAL = 0.2
+LEAVING_SECONDS = 3.0
 """Seconds that a stranger may take to leave: it may be on its way out already."""
 
-ANSWER = 60.0
+TOOL_SECONDS = 60.0
 """Seconds that nvidia-smi may take where nothing else is waiting."""
 
 LOST = (
@@ -41,7 +41,7 @@ LOST = (
     "or lost until the driver resets the card (nvidia-smi --gpu-reset -i UUID) or the box reboots"
 )
 
-QUIET = 2
+QUIET_READINGS = 2
 """One reading may fall between two holders."""
 
 
@@ -59,11 +59,11 @@ def strangers(gpus: frozenset[str], ours: frozenset[str]) -> tuple[str, ...]:
     if not gpus:
         return ()
     began = time.monotonic()
-    first = last = look(gpus, ANSWER)
+    first = last = look(gpus, TOOL_SECONDS)
     # A driver that hung once hangs again.
-    if not first.free and time.monotonic() - began < ANSWER:
-        time.sleep(INTERVAL)
-        last = look(gpus, ANSWER)
+    if not first.free and time.monotonic() - began < TOOL_SECONDS:
+        time.sleep(LOOK_INTERVAL)
+        last = look(gpus, TOOL_SECONDS)
     if last.unknown:
         raise SwitchError(GPU_HELD, f"the GPUs cannot be looked at: {'; '.join(last.unknown)}")
     running = not all(map(is_over, ours))
@@ -73,9 +73,9 @@ def strangers(gpus: frozenset[str], ours: frozenset[str]) -> tuple[str, ...]:
         for holder in foreign(last, ours, running)
         if holder.key in before
     ]
-    while running and last.numbered and last.unowned and time.monotonic() - began < GRACE:
-        time.sleep(INTERVAL)
-        last = look(gpus, ANSWER)
+    while running and last.numbered and last.unowned and time.monotonic() - began < LEAVING_SECONDS:
+        time.sleep(LOOK_INTERVAL)
+        last = look(gpus, TOOL_SECONDS)
     if running and last.numbered and last.unowned:
         found.append(unowned(last))
     return tuple(found)
@@ -87,7 +87,7 @@ def release(
     timeout: float,
     say: Callable[[str], None],
     *,
-    grace: float = GRACE,
+    grace: float = LEAVING_SECONDS,
 ) -> None:
     """Watch until the GPUs are free.
 
@@ -106,7 +106,7 @@ def release(
         now = time.monotonic()
         clock = f"release: {now - began:6.1f} s  "
         quiet = quiet + 1 if sample.free else 0
-        if quiet == QUIET:
+        if quiet == QUIET_READINGS:
             say(f"{clock}{_count(len(gpus))} free")
             return
         if not quiet:
@@ -128,7 +128,7 @@ def release(
             if now - began >= timeout:
                 words = "; ".join([*why, LOST] if sample.unowned else why)
                 raise SwitchError(GPU_HELD, f"GPUs not free after {now - began:.0f} s: {words}")
-        time.sleep(INTERVAL)
+        time.sleep(LOOK_INTERVAL)
 
 
 def _count(gpus: int) -> str:

@@ -59,7 +59,7 @@ class GpuReading:
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessRow:
     """One row of the processes: one process on one card.
 
     + gpu: UUID, or the driver's word for not telling
@@ -170,7 +170,7 @@ def _card(row: Mapping[str, str]) -> GpuReading:
     return GpuReading(row["uuid"], index, count, why, mig is True, total)
 
 
-def parse_apps(text: str) -> tuple[Process, ...]:
+def parse_apps(text: str) -> tuple[ProcessRow, ...]:
     """One process a line. No line is lost: one of another shape is a process without a name."""
     found = []
     for line in text.splitlines():
@@ -179,11 +179,13 @@ def parse_apps(text: str) -> tuple[Process, ...]:
             gpu, pid, mib, name = smi.cells(line, smi.APPS) or stray
             number = smi.whole(pid, 10)
             number = None if number in smi.NO_PID else number
-            found.append(Process(gpu, number, smi.whole(mib, 9), name))
+            found.append(ProcessRow(gpu, number, smi.whole(mib, 9), name))
     return tuple(found)
 
 
-def on_cards(processes: Iterable[Process], cards: Mapping[str, GpuReading]) -> tuple[Process, ...]:
+def on_cards(
+    processes: Iterable[ProcessRow], cards: Mapping[str, GpuReading]
+) -> tuple[ProcessRow, ...]:
     """The processes that are, or may be, on one of these cards."""
     mig = any(card.mig for card in cards.values())
     return tuple(

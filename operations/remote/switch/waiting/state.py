@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from inventory.common.systemd import has_job, seconds
 
-PROPERTIES = (
+MOMENT_PROPERTIES = (
     "LoadState",
     "ActiveState",
     "SubState",

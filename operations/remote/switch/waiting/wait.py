@@ -37,7 +37,7 @@ from operations.remote.switch.waiting.journal import (
 )
 from operations.remote.switch.waiting.phases import PhasePrinter, PhaseTracker
 from operations.remote.switch.waiting.probe import Probe, Round
-from operations.remote.switch.waiting.state import PROPERTIES, UnitMoment, unit_moment
+from operations.remote.switch.waiting.state import MOMENT_PROPERTIES, UnitMoment, unit_moment
 from operations.remote.switch.waiting.verdicts import (
     Exit,
     StartVerdict,
@@ -126,7 +126,7 @@ class Watch:
 
     def look(self) -> None:
         """Look at the unit. The first start that is seen is the one that is waited for."""
-        shown = show(self.target.unit, *PROPERTIES)
+        shown = show(self.target.unit, *MOMENT_PROPERTIES)
         if "ActiveState" not in shown:  # systemd is busy with itself
             return
         self.now = unit_moment(shown)

@@ -22,7 +22,7 @@ from operations.remote.switch.gpu_memory.holders import (
 from operations.remote.switch.gpu_memory.occupancy import Sample, foreign, reasons
 from operations.remote.switch.gpu_memory.smi import (
     GpuReading,
-    Process,
+    ProcessRow,
     ToolOutput,
     on_cards,
     parse_apps,
@@ -125,7 +125,11 @@ def test_processes_that_are_told_badly_are_processes_all_the_same() -> None:
     hidden, garbage, silent = parse_apps(
         f"{row}, {row}, {row}, {row}\n{A}, 4294967295, 12, python\n{A}, 3183, [N/A], [Not Found]\n"
     )
-    assert (hidden.pid, garbage.pid, silent) == (None, None, Process(A, 3183, None, "[Not Found]"))
+    assert (hidden.pid, garbage.pid, silent) == (
+        None,
+        None,
+        ProcessRow(A, 3183, None, "[Not Found]"),
+    )
     read = cards(ROW.format(index=0, uuid=A, used=0), ROW.format(index=1, uuid=B, used=0))
     assert on_cards([hidden, garbage, silent], read) == (hidden, garbage, silent)
     for process in (hidden, garbage, silent):
@@ -133,7 +137,7 @@ def test_processes_that_are_told_badly_are_processes_all_the_same() -> None:
 
 
 def test_slices_count_where_one_of_the_cards_is_cut() -> None:
-    part = Process("MIG-1c5e6a0f-0000", 5, 100, "python")
+    part = ProcessRow("MIG-1c5e6a0f-0000", 5, 100, "python")
     assert on_cards([part], {A: GpuReading(A, 0, 5)}) == ()
     assert on_cards([part], {A: GpuReading(A, 0, None, "MIG is Enabled", mig=True)}) == (part,)
 
@@ -178,7 +182,7 @@ def test_a_name_shows_no_arguments(name: str, words: str, shown: str) -> None:
 
 
 def test_one_holder_on_two_cards_is_one_phrase(tmp_path: Path) -> None:
-    processes = [Process(A, 5, 2048, "python3"), Process(B, 5, None, "python3")]
+    processes = [ProcessRow(A, 5, 2048, "python3"), ProcessRow(B, 5, None, "python3")]
     (holder,) = holders.identify(processes, tmp_path)
     assert holder.is_hidden
     assert phrase(holder, {A: GpuReading(A, 0), B: GpuReading(B, 1)}, 0.0) == (
@@ -192,9 +196,9 @@ def test_a_number_of_another_namespace_is_nobody_here(tmp_path: Path) -> None:
     (tmp_path / "5" / "stat").write_text(f"5 (sshd) {' '.join(['S', *['1'] * 30])}\n")
     (tmp_path / "5" / "cgroup").write_text("0::/system.slice/vllm-old.service\n")
     (tmp_path / "5" / "cmdline").write_bytes(b"sshd\0")
-    (seen,) = holders.identify([Process(A, 5, 1, "/usr/sbin/sshd")], tmp_path)
+    (seen,) = holders.identify([ProcessRow(A, 5, 1, "/usr/sbin/sshd")], tmp_path)
     assert (seen.unit, seen.name, seen.ticks) == ("vllm-old.service", "sshd", 1)
-    (hidden,) = holders.identify([Process(A, 5, 1, "[Not Found]")], tmp_path)
+    (hidden,) = holders.identify([ProcessRow(A, 5, 1, "[Not Found]")], tmp_path)
     assert (hidden.unit, hidden.name, hidden.is_hidden) == (None, "a process without a name", True)
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from inventory.common.engine_log import HEARTBEATS
 from inventory.common.start_phases import ANSWER
-from operations.remote.switch.waiting.state import PROPERTIES, UnitMoment, unit_moment
+from operations.remote.switch.waiting.state import MOMENT_PROPERTIES, UnitMoment, unit_moment
 from operations.remote.switch.waiting.verdicts import (
     Exit,
     StartVerdict,
@@ -209,7 +209,7 @@ def test_every_state_is_judged(now: UnitMoment, end: Exit, fell: bool) -> None:
 
 
 def test_the_properties_of_a_unit() -> None:
-    shown = dict.fromkeys(PROPERTIES, "") | {
+    shown = dict.fromkeys(MOMENT_PROPERTIES, "") | {
         "ActiveState": "activating",
         "SubState": "auto-restart",
         "NRestarts": "2",
@@ -233,7 +233,7 @@ def test_the_properties_of_a_unit() -> None:
     assert unit_moment(before_main).started == 5
 
 
-@given(st.dictionaries(st.sampled_from(PROPERTIES), st.text()))
+@given(st.dictionaries(st.sampled_from(MOMENT_PROPERTIES), st.text()))
 def test_any_properties_are_a_state(shown: dict[str, str]) -> None:
     assert unit_moment(shown).restarts >= 0
 
