@@ -13,7 +13,7 @@ _LIST = rf"\[(?:{_QUOTED}|[^\]'\"])*(?:\]|$)"
 _SECRET = re.compile(
     rf"""(?P<named>{_NAMED}(?:['"]?[\w-]{{0,40}}{_NAMED})*(?:(?:bearer|basic)\s+)?)
             (?:(?P<quoted>{_LIST}|{_QUOTED})|\S+)
-    |(?P<flag>--[\w-]{{0,40}}{_NAME}\s+)(?!-)(?:{_QUOTED}|\S+)
+    |(?P<flag>--[\w-]{{0,40}}{_NAME}\s+)(?!-)(?:{_QUOTED}|\S)+
     |(?P<bearer>\bbearer\s+)\S+
     |(?P<login>\w://)[^\s/@:]*:[^\s/@]*(?=@)
     |\b(?:hf_[A-Za-z0-9]{{16,}}|sk-[\w-]{{16,}})""",

@@ -6,7 +6,7 @@ import ast
 import string
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from inventory.common.masks import masked
@@ -67,6 +67,7 @@ PIECES = st.one_of(
 )
 
 
+@example("--api-key ''0")
 @given(st.lists(PIECES, max_size=25).map("".join))
 def test_masking_twice_is_masking_once(text: str) -> None:
     once = masked(text)
@@ -93,3 +94,7 @@ def test_a_dictionary_stays_one(secret: str) -> None:
 )
 def test_what_is_no_secret_stays(text: str) -> None:
     assert masked(text) == text
+
+
+def test_a_value_that_a_shell_joins_is_masked_to_its_end() -> None:
+    assert masked("serve --api-key 'abc'def --port 8000") == "serve --api-key *** --port 8000"
