@@ -18,6 +18,7 @@ COMMIT = r"[0-9a-f]{40}"
 DIGEST = r"sha256:[0-9a-f]{64}|git-sha1:[0-9a-f]{40}"
 """``sha256:`` of the content where the Hub keeps a file in LFS, else ``git-sha1:`` of the git
 blob."""
+_DIGEST = re.compile(DIGEST)
 
 
 class Hasher(Protocol):
@@ -44,7 +45,7 @@ class ListedFile(Wire):
     digest: str
 
     def __post_init__(self) -> None:
-        if not inside(self.path) or self.size < 0 or not re.fullmatch(DIGEST, self.digest):
+        if not inside(self.path) or self.size < 0 or not _DIGEST.fullmatch(self.digest):
             raise WireError(f"{self.path!r} would leave the folder, or has no size or digest")
 
     @property

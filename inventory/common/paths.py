@@ -55,6 +55,10 @@ def commit_of(name: str) -> str:
     return name.removeprefix(FETCHING).removeprefix(INCOMING)
 
 
+_ODD = re.compile(r"[\x00-\x1f\x7f\\]")
+_ELSEWHERE = {"", ".", ".."}
+
+
 def inside(path: str) -> bool:
     """Whether a path of a listing stays inside the snapshot's folder, and out of boxwright's own.
 
@@ -62,8 +66,4 @@ def inside(path: str) -> bool:
     (True, False, False, False)
     """
     parts = path.split("/")
-    return not (
-        any(part in {"", ".", ".."} for part in parts)
-        or parts[0] == OWN
-        or re.search(r"[\x00-\x1f\x7f\\]", path)
-    )
+    return parts[0] != OWN and _ELSEWHERE.isdisjoint(parts) and not _ODD.search(path)

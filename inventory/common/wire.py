@@ -21,9 +21,8 @@ from typing import (
     get_type_hints,
 )
 
-Reader = Callable[[object, str], Any]
-"""Takes a JSON value and its place, for the error."""
-
+Reader = Callable[[object], Any]
+"""Takes a JSON value, and raises MisfitError."""
 
 _LARGEST = 1 << 1023
 """Whole numbers below it are floats too."""
@@ -31,6 +30,17 @@ _LARGEST = 1 << 1023
 
 class WireError(ValueError):
     """A value that is not of the expected form; says where, and what was found."""
+
+
+class MisfitError(WireError):
+    """The same on its way up. Its places are noted as it passes them: a value that fits costs none.
+
+    + places: names of fields and numbers of items, the innermost first
+    """
+
+    def __init__(self, found: str) -> None:
+        super().__init__(found)
+        self.places: list[str | int] = []
 
 
 @dataclass(frozen=True)
@@ -74,25 +84,35 @@ class Wire:
         return {one.name: _plain(getattr(self, one.name)) for one in fields(self)}
 
     @classmethod
-    def from_json(cls, value: object, place: str = "") -> Self:
+    def from_json(cls, value: object) -> Self:
         """The value again.
 
         + value: what :meth:`to_json` gave, or anything at all
-        + place: what the value is, for the error
         + raises: WireError
         """
-        if not isinstance(value, Mapping):
-            raise WireError(f"{place or cls.__name__}: {_named(value)} instead of an object")
-        readers = _readers(cast("Any", cls))
+        try:
+            return cls._read(value)
+        except MisfitError as error:
+            names = (
+                f"[{one}]" if isinstance(one, int) else f".{one}" for one in error.places[::-1]
+            )
+            raise WireError(f"{''.join(names)[1:] or cls.__name__}: {error}") from None
+
+    @classmethod
+    def _read(cls, value: object) -> Self:
+        if not isinstance(value, dict):
+            raise MisfitError(f"{_named(value)} instead of an object")
+        readers = _readers(cls)  # type: ignore[arg-type]
         unknown = [] if cls.tolerant else sorted(map(str, value.keys() - readers.keys()))
         if unknown:
-            raise WireError(f"{place or cls.__name__}: unknown field {unknown[0]}")
+            raise MisfitError(f"unknown field {unknown[0]}")
         found: dict[str, Any] = {}
-        for name, (reader, required) in readers.items():
+        for name, (exact, reader, required) in readers.items():
             if name in value:
-                found[name] = reader(value[name], f"{place}.{name}" if place else name)
+                one = value[name]
+                found[name] = one if type(one) is exact else _at(name, reader, one)
             elif required:
-                raise WireError(f"{place or cls.__name__}: no {name}")
+                raise MisfitError(f"no {name}")
         return cls(**found)
 
 
@@ -109,11 +129,12 @@ def _plain(value: Any) -> Any:
 
 
 @cache
-def _readers(cls: type[Wire]) -> dict[str, tuple[Reader, bool]]:
-    """Field -> its reader, and whether it has to be there."""
+def _readers(cls: type[Wire]) -> dict[str, tuple[object, Reader, bool]]:
+    """Field -> the type that needs no reader, the reader, and whether it has to be there."""
     hints = get_type_hints(cls, include_extras=True)
     return {
         one.name: (
+            hints[one.name] if hints[one.name] in {str, int, bool} else None,
             _reader(hints[one.name]),
             one.default is MISSING and one.default_factory is MISSING,
         )
@@ -121,10 +142,18 @@ def _readers(cls: type[Wire]) -> dict[str, tuple[Reader, bool]]:
     }
 
 
+def _at(place: str | int, reader: Reader, value: object) -> Any:
+    try:
+        return reader(value)
+    except MisfitError as error:
+        error.places.append(place)
+        raise
+
+
 def _reader(hint: Any) -> Reader:  # noqa: PLR0911 - one for each kind of type
     origin, inner = get_origin(hint), get_args(hint)
     if hint is Any:
-        return lambda value, _place: value
+        return lambda value: value
     if origin is Annotated:
         return _bounded(_reader(inner[0]), inner[1])
     if origin in {Union, types.UnionType}:
@@ -135,44 +164,44 @@ def _reader(hint: Any) -> Reader:  # noqa: PLR0911 - one for each kind of type
         return _tuple(inner)
     if origin is frozenset:
         items = _tuple((inner[0], ...))
-        return lambda value, place: frozenset(items(value, place))
+        return lambda value: frozenset(items(value))
     if origin is not None and issubclass(origin, Mapping):
         return _mapping(_reader(inner[1]))
     if isinstance(hint, type) and issubclass(hint, Wire):
-        return hint.from_json
+        return hint._read
     return _simple(cast("type", hint))
 
 
 def _simple(kind: type) -> Reader:
-    def read(value: object, place: str) -> Any:
+    def read(value: object) -> Any:
+        # The exact type: True is not a number here.
+        if type(value) is kind and (kind is not float or isfinite(cast("float", value))):
+            return value
         if kind is Path and isinstance(value, str):
             return Path(value)
         if kind is float and type(value) is int and abs(value) < _LARGEST:
             return float(value)
-        # The exact type: True is not a number here.
-        if type(value) is not kind or (isinstance(value, float) and not isfinite(value)):
-            raise WireError(f"{place}: {_named(value)} instead of {_word(kind)}")
-        return value
+        raise MisfitError(f"{_named(value)} instead of {_word(kind)}")
 
     return read
 
 
 def _bounded(reader: Reader, bounds: Bounds) -> Reader:
-    def read(value: object, place: str) -> Any:
-        found = reader(value, place)
+    def read(value: object) -> Any:
+        found = reader(value)
         if not bounds.low <= found <= bounds.high:
-            raise WireError(f"{place}: not from {bounds.low:g} to {bounds.high:g}")
+            raise MisfitError(f"not from {bounds.low:g} to {bounds.high:g}")
         return found
 
     return read
 
 
 def _either(readers: list[Reader]) -> Reader:
-    def read(value: object, place: str) -> Any:
+    def read(value: object) -> Any:
         errors = []
         for reader in readers:
             try:
-                return reader(value, place)
+                return reader(value)
             except WireError as error:
                 errors.append(error)
         raise errors[0]
@@ -181,11 +210,11 @@ def _either(readers: list[Reader]) -> Reader:
 
 
 def _literal(allowed: tuple[Any, ...]) -> Reader:
-    def read(value: object, place: str) -> Any:
+    def read(value: object) -> Any:
         for one in allowed:
             if type(value) is type(one) and value == one:
                 return value
-        raise WireError(f"{place}: {_named(value)} instead of {' or '.join(map(repr, allowed))}")
+        raise MisfitError(f"{_named(value)} instead of {' or '.join(map(repr, allowed))}")
 
     return read
 
@@ -194,23 +223,22 @@ def _tuple(inner: tuple[Any, ...]) -> Reader:
     many = inner[-1] is Ellipsis
     readers = [_reader(one) for one in inner if one is not Ellipsis]
 
-    def read(value: object, place: str) -> Any:
+    def read(value: object) -> Any:
         if not isinstance(value, (list, tuple)) or not (many or len(value) == len(readers)):
-            raise WireError(f"{place}: {_named(value)} instead of a list")
+            raise MisfitError(f"{_named(value)} instead of a list")
         each = readers * len(value) if many else readers
         return tuple(
-            reader(one, f"{place}[{nth}]")
-            for nth, (reader, one) in enumerate(zip(each, value, strict=True))
+            _at(nth, reader, one) for nth, (reader, one) in enumerate(zip(each, value, strict=True))
         )
 
     return read
 
 
 def _mapping(inner: Reader) -> Reader:
-    def read(value: object, place: str) -> Any:
+    def read(value: object) -> Any:
         if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
-            raise WireError(f"{place}: {_named(value)} instead of an object")
-        return {key: inner(one, f"{place}.{key}") for key, one in value.items()}
+            raise MisfitError(f"{_named(value)} instead of an object")
+        return {key: _at(key, inner, one) for key, one in value.items()}
 
     return read
 
