@@ -132,8 +132,21 @@ class TestUnfinished:
         old_services.forget()
         assert old_services.unfinished() == ()
 
+    def test_a_note_of_an_earlier_version_is_read(self, pending: Path) -> None:
+        write_whole(pending, json.dumps({"to": "new.service", "from": [self.OLD.to_json()]}))
+        assert old_services.unfinished() == (self.OLD,)
+
     @pytest.mark.parametrize(
-        "text", ["", "{", "[]", '{"to": "a", "old": [{}]}', '{"to": "a", "old": 3}', "null"]
+        "text",
+        [
+            "",
+            "{",
+            "[]",
+            '{"to": "a", "old": [{}]}',
+            '{"to": "a", "old": 3}',
+            '{"to": "a", "from": 3}',
+            "null",
+        ],
     )
     def test_a_damaged_note_is_none(self, pending: Path, text: str) -> None:
         write_whole(pending, text)

@@ -69,8 +69,11 @@ def _exists(one: OldService) -> bool:
 def unfinished() -> tuple[OldService, ...]:
     """What a switch that did not end had stopped."""
     try:
-        text = Path(paths.PENDING).read_text()
-        return UnfinishedSwitch.from_json(json.loads(text)).old
+        note = json.loads(Path(paths.PENDING).read_text())
+        if isinstance(note, dict) and "from" in note:
+            # An earlier version wrote this word. It may have been killed in the middle of a switch.
+            note["old"] = note.pop("from")
+        return UnfinishedSwitch.from_json(note).old
     except (OSError, ValueError, RecursionError):
         return ()
 
