@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,9 +17,8 @@ from inventory.placement import Chosen, place
 from inventory.selection import selected
 from inventory.service import Service
 from inventory.snapshot import LocalSnapshot
-from operations.model_config import CONFIG, QUANTISATION, model_config
+from operations.hub import CONFIG, QUANTISATION, locked_snapshot, model_config
 from operations.prune import named_commits, prunable
-from operations.resolve import locked_snapshot
 from operations.room import require_room
 from operations.service import require_port
 from operations.snapshot import require_loadable, snapshot_differences
@@ -91,8 +89,7 @@ def desired_state(
     wanted = overridden(service, override)
     old = tuple(overridden(one, override) for one in replaces)
     named = named_commits(prune)
-    token = hub_token()
-    listed, note = locked_snapshot(wanted.model, locks, token=token, upgrade=upgrade)
+    listed, note = locked_snapshot(wanted.model, locks, upgrade=upgrade)
     listing, left_out = selected(listed, wanted)
     snapshot = LocalSnapshot.of(wanted.model, listing)
     query = query_for(
@@ -108,34 +105,25 @@ def desired_state(
         notes.append(f"not fetched, as neither safetensors nor text: {', '.join(left_out)}")
     # A service on the CPU is not predicted: nothing is asked for it.
     config, quantisation = (
-        model_config(wanted.model, listing, name, locks, token=token)
-        if wanted.placement.gpus > 0
-        else None
+        model_config(wanted.model, listing, name, locks) if wanted.placement.gpus > 0 else None
         for name in (CONFIG, QUANTISATION)
     )
     return DesiredState(
-        wanted,
-        old,
-        snapshot,
-        query,
-        config,
-        quantisation if isinstance(quantisation, Mapping) else None,
-        frozenset(accept.split(",")) - {""},
-        tuple(notes),
-        named,
+        service=wanted,
+        replaces=old,
+        snapshot=snapshot,
+        query=query,
+        config=config,
+        quantisation=quantisation if isinstance(quantisation, Mapping) else None,
+        accept=frozenset(accept.split(",")) - {""},
+        notes=tuple(notes),
+        prune=named,
     )
-
-
-def hub_token() -> str | None:
-    """The Hub's token of whoever runs this; nobody else's, and never from the desired state."""
-    return os.environ.get("HF_TOKEN") or None
 
 
 def plan_for(desired: DesiredState, actual: Actual) -> Plan:
     """The plan of a run, or the first certain reason why it cannot succeed. Pure.
 
-    + desired: what is wanted
-    + actual: the box
     + raises: PreconditionError, ConflictError, PlacementError, FitError, DesiredStateError
     """
     service = desired.service
@@ -181,8 +169,6 @@ def plan_for(desired: DesiredState, actual: Actual) -> Plan:
 def require_ground(actual: Actual, service: Service) -> None:
     """Refuse a box that was not read, that gives no root, or that has no systemd.
 
-    + actual: the box
-    + service: what is wanted of it
     + raises: PreconditionError
     """
     wanted = f"a box that can serve {service.name}"

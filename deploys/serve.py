@@ -1,4 +1,4 @@
-"""The story of a switch, step by step. Until the old service is retired, it serves."""
+"""The story of a switch, step by step. The old service serves until it is stopped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pyinfra import host, logger
 
-from deploys.preflight import DesiredState, Plan, desired_state, hub_token, plan_for
+from deploys.preflight import DesiredState, Plan, desired_state, plan_for
 from facts.box import actual_state, changed
 from inventory.errors import BoxwrightError, FitError, PlacementError
 from inventory.service import Service
@@ -69,16 +69,16 @@ def serve(service: Service, *, replaces: Sequence[Service] = (), rollback: bool 
         _steps(_plan(desired), flag(host, "rollback", rollback))
     except (BoxwrightError, RefusedError) as error:
         report(host, error)
-        # The other boxes of the inventory go on. By name: this module's host is a proxy, which is
-        # another box, or none, for whoever looks at the set later.
+        # The other boxes of the inventory go on. By name: this module's host is a proxy, and names
+        # another box when the set is looked at later.
         host.state.fail_hosts({host.state.inventory.get_host(host.name)})
 
 
 def _plan(desired: DesiredState) -> Plan:
     """The plan, from a second look where the first found GPUs taken.
 
-    Memory of a process that has just ended is nobody's for some seconds: reason enough to refuse
-    or to move a service only where it lasts.
+    For some seconds, memory of a process that has just ended belongs to nobody. Only where that
+    lasts is it a reason to refuse or to move a service.
     """
     try:
         plan = plan_for(desired, actual_state(host, desired.query))
@@ -92,9 +92,9 @@ def _plan(desired: DesiredState) -> Plan:
 
 
 def _steps(plan: Plan, rollback: bool) -> None:
-    """The operations in their desired."""
-    desired = plan.desired
-    want, query = plan.service, desired.query.model_copy(update={"hardware": False})
+    """The operations in their order."""
+    desired, want, model = plan.desired, plan.service, plan.desired.snapshot
+    query = desired.query.model_copy(update={"hardware": False})
     for sentence in (*plan.placement.why, *plan.fitted.notes):
         logger.info(f"{host.print_prefix}{sentence}")
     for warning in (*plan.placement.warnings, *plan.fitted.warnings):
@@ -105,48 +105,26 @@ def _steps(plan: Plan, rollback: bool) -> None:
 
     ground(name=f"{want.name}: packages, user, folders", service=want, query=query)
     tools(name="boxwright's programs", query=query, wheelhouse=want.engine.wheelhouse)
-    if desired.prune:
+    if names := desired.prune:
         prune(
-            name=f"{want.name}: superseded snapshots deleted",
-            want=desired.snapshot,
-            query=query,
-            names=desired.prune,
+            name=f"{want.name}: superseded snapshots deleted", want=model, query=query, names=names
         )
     pushing = data(host, "push")
     if not pushing:
         fetching(
-            name=f"{want.name}: fetch begun",
-            service=want,
-            want=desired.snapshot,
-            query=query,
-            token=hub_token(),
-            pruned=desired.prune,
+            name=f"{want.name}: fetch begun", service=want, want=model, query=query, pruned=names
         )
     verification(
-        name=f"{want.name}: schedule of hashing again",
-        service=want,
-        want=desired.snapshot,
-        query=query,
+        name=f"{want.name}: schedule of hashing again", service=want, want=model, query=query
     )
     engine(name=f"{want.name}: engine {want.engine.version}", want=want.engine, query=query)
-    title = f"{want.name}: snapshot {short(desired.snapshot.commit)}"
+    title = f"{want.name}: snapshot {short(model.commit)}"
     if pushing:
-        pushed(name=title, service=want, want=desired.snapshot, query=query, source=str(pushing))
+        pushed(name=title, service=want, want=model, query=query, source=str(pushing))
     else:
-        snapshot(
-            name=title,
-            service=want,
-            want=desired.snapshot,
-            query=query,
-            token=hub_token(),
-            pruned=desired.prune,
-        )
+        snapshot(name=title, service=want, want=model, query=query, pruned=names)
     if flag(host, "verify"):
-        verified(
-            name=f"{want.name}: every byte hashed again",
-            want=desired.snapshot,
-            query=query,
-        )
+        verified(name=f"{want.name}: every byte hashed again", want=model, query=query)
     unit(
         name=f"{want.name}: unit file",
         unit_name=want.unit,
@@ -154,14 +132,14 @@ def _steps(plan: Plan, rollback: bool) -> None:
         query=query,
         checks=(ArgumentsCheck(want, desired.accept),),
     )
-    # Until here whatever served before is still serving.
+    # Until here the old service still serves.
     switch(
         name=f"{want.name}: serving",
         service=want,
         replaces=desired.replaces,
         query=query,
         placement=plan.placement,
-        snapshot=desired.snapshot,
+        snapshot=model,
         driver=plan.driver,
         rollback=rollback,
         max_num_seqs=plan.fitted.fits_max_num_seqs,
@@ -171,6 +149,6 @@ def _steps(plan: Plan, rollback: bool) -> None:
             name=f"{want.name}: throughput",
             service=want,
             query=query,
-            folder=desired.snapshot.folder,
+            folder=model.folder,
             accepted=RULE in desired.accept,
         )

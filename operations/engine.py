@@ -5,24 +5,18 @@ from __future__ import annotations
 import json
 import shlex
 
-from pyinfra import host
 from pyinfra.api import operation
 
-from facts.box import actual_state
 from facts.query import Query
 from facts.reading.engines import EngineState, normalised
 from inventory.engine import Vllm
 from operations.difference import Difference, differing
-from operations.steps import Commands, Step, alone, guarded, settled, show
+from operations.steps import Commands, Step, alone, converge, guarded
 from operations.tools import source_arguments
 
 
 def engine_differences(want: Vllm, have: EngineState) -> tuple[Difference, ...]:
-    """How the environment differs from the engine's exact versions.
-
-    + want: the engine
-    + have: what the environment's metadata says it holds
-    """
+    """How the environment differs from the engine's exact versions."""
     resource = f"engine {want.environment_folder}"
     attributes: list[tuple[str, object, object]] = []
     if not have.finished:
@@ -39,28 +33,20 @@ def engine_differences(want: Vllm, have: EngineState) -> tuple[Difference, ...]:
 @operation()
 @guarded
 def engine(want: Vllm, query: Query) -> Commands:
-    """
-    Install an engine at one exact version.
-
-    + want: the engine
-    + query: what this run reads of the box
-    """
-    have = actual_state(host, query).engine
-    differences = engine_differences(want, have)
-    show(host, differences)
-    if not differences:
-        host.noop(f"engine {want.package} {want.version} is installed")
-        return
-    yield Step(
-        engine_script(want, have),
-        wanted=f"{want.package} {want.version} in {want.environment_folder}",
-        why="the unit starts this environment; the old service still serves",
-        next_step=f"check that {want.package}=={want.version} exists for the box's Python where it "
-        "installs from (the index that pip on the box is configured for, or engine.wheelhouse)",
-    )
-    settled(
-        engine_differences(want, actual_state(host, query).engine),
-        f"{want.environment_folder}/bin/python -m pip list on the box",
+    """Install an engine at one exact version."""
+    yield from converge(
+        query,
+        lambda actual: engine_differences(want, actual.engine),
+        lambda actual: Step(
+            engine_script(want, actual.engine),
+            wanted=f"{want.package} {want.version} in {want.environment_folder}",
+            why="the unit starts this environment; the old service still serves",
+            next_step=f"check that {want.package}=={want.version} exists for the box's Python "
+            "where it installs from (the index that pip on the box is configured for, or "
+            "engine.wheelhouse)",
+        ),
+        unchanged=f"engine {want.package} {want.version} is installed",
+        look=f"{want.environment_folder}/bin/python -m pip list on the box",
     )
 
 

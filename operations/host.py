@@ -4,35 +4,22 @@ from __future__ import annotations
 
 import shlex
 
-from pyinfra import host
 from pyinfra.api import operation
 
 from facts.actual import Actual
-from facts.box import actual_state
 from facts.query import PACKAGES, Query
 from inventory.base import Unknown
 from inventory.common import paths
 from inventory.service import Service
 from operations.difference import Difference, differing
-from operations.steps import Commands, Step, alone, guarded, settled, show
+from operations.steps import Commands, Step, alone, converge, guarded
 
 
 def ground_differences(service: Service, actual: Actual) -> tuple[Difference, ...]:
-    """What the ground lacks.
-
-    + service: whose user, model and engine it should carry
-    + actual: the box
-    """
+    """What the ground lacks."""
     found: list[Difference] = []
-    packages = actual.host.packages
-    if not isinstance(packages, Unknown):
-        found += [
-            Difference(
-                resource=f"package {name}", attribute="state", want="installed", have="absent"
-            )
-            for name in PACKAGES
-            if name not in packages
-        ]
+    for name in _missing_packages(actual):
+        found += differing(f"package {name}", [("state", "installed", "absent")])
     if actual.host.account_home is None:
         found += differing(f"user {service.user}", [("state", "system user", "absent")])
     for path, owner in _folders(service).items():
@@ -43,6 +30,13 @@ def ground_differences(service: Service, actual: Actual) -> tuple[Difference, ..
         if folder.kind == "directory" and path in {paths.READY, service.model.home}:
             found += differing(f"folder {path}", [("owner", owner, folder.owner)])
     return tuple(found)
+
+
+def _missing_packages(actual: Actual) -> list[str]:
+    packages = actual.host.packages
+    if isinstance(packages, Unknown):
+        return []
+    return [name for name in PACKAGES if name not in packages]
 
 
 def _folders(service: Service) -> dict[str, str]:
@@ -60,40 +54,27 @@ def _folders(service: Service) -> dict[str, str]:
 @operation()
 @guarded
 def ground(service: Service, query: Query) -> Commands:
-    """
-    Install the packages, make the user and the folders that a service stands on.
-
-    + service: the service
-    + query: what this run reads of the box
-    """
-    actual = actual_state(host, query)
-    differences = ground_differences(service, actual)
-    show(host, differences)
-    if not differences:
-        host.noop(f"packages, user and folders of {service.name} are in place")
-        return
-    missing = [d.resource.split()[1] for d in differences if d.resource.startswith("package ")]
-    yield Step(
-        ground_script(service, missing, actual),
-        wanted=f"packages, user and folders for {service.name}",
-        why="the engine cannot be installed or started without them; nothing else was touched",
-        next_step="read the last lines above; a package manager that cannot reach its mirror, a "
-        "full disk and a read-only file system are the usual causes",
-    )
-    settled(
-        ground_differences(service, actual_state(host, query)),
-        f"getent passwd {service.user}; stat {service.model.home} on the box",
+    """Install the packages, make the user and the folders that a service stands on."""
+    yield from converge(
+        query,
+        lambda actual: ground_differences(service, actual),
+        lambda actual: Step(
+            ground_script(service, actual),
+            wanted=f"packages, user and folders for {service.name}",
+            why="the engine cannot be installed or started without them; nothing else was touched",
+            next_step="read the last lines above; a package manager that cannot reach its mirror, "
+            "a full disk and a read-only file system are the usual causes",
+        ),
+        unchanged=f"packages, user and folders of {service.name} are in place",
+        look=f"getent passwd {service.user}; stat {service.model.home} on the box",
     )
 
 
-def ground_script(service: Service, missing: list[str], actual: Actual) -> str:
-    """The commands that make the ground.
-
-    + missing: Debian packages to install
-    """
+def ground_script(service: Service, actual: Actual) -> str:
+    """The commands that make the ground."""
     user = shlex.quote(service.user)
     lines = ["set -e"]
-    if missing:
+    if missing := _missing_packages(actual):
         names = " ".join(map(shlex.quote, missing))
         # unattended-upgrades holds the lock on a fresh boot: wait for it.
         apt = "DEBIAN_FRONTEND=noninteractive apt-get -qq -o DPkg::Lock::Timeout=300"

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import shlex
 
-from pyinfra import host
 from pyinfra.api import operation
 
-from facts.box import actual_state
 from facts.query import Query
 from facts.reading.neighbours import Neighbour, Neighbours
 from inventory.common.paths import DELETING, USERS, commit_of
@@ -16,7 +14,7 @@ from inventory.errors import ConflictError, DesiredStateError
 from inventory.snapshot import LocalSnapshot, label_of
 from operations.difference import Difference
 from operations.room import held_by
-from operations.steps import Commands, Step, guarded, settled, show
+from operations.steps import Commands, Step, converge, guarded
 
 _SHORTEST = 7
 """Hex digits that name a commit, as git has it."""
@@ -43,11 +41,9 @@ def named_commits(text: str) -> tuple[str, ...]:
 def doomed(
     names: tuple[str, ...], want: LocalSnapshot, beside: Neighbours
 ) -> tuple[Neighbour, ...]:
-    """The snapshots and unfinished fetches that the names mean.
+    """The snapshots and unfinished fetches that the names mean; never the wanted one.
 
     + names: beginnings of commits
-    + want: the snapshot that is served: never among them
-    + beside: what lies beside it
     + raises: ConflictError where one is in use
     """
     if not names:
@@ -99,23 +95,22 @@ def prune(want: LocalSnapshot, query: Query, names: tuple[str, ...]) -> Commands
     Delete superseded snapshots of a service's model.
 
     + want: the snapshot that stays
-    + query: what this run reads of the box; with neighbours
     + names: beginnings of the commits to delete
     """
-    beside = actual_state(host, query).neighbours
-    differences = prune_differences(names, want, beside)
-    show(host, differences)
-    if not differences:
-        host.noop(f"none of {', '.join(names)} is there")
-        return
-    yield Step(
-        prune_script(want.home, [one.name for one in doomed(names, want, beside)]),
-        wanted=f"{len(differences)} superseded snapshots of {want.repo} deleted",
-        why="their space is not free yet; what was deleted so far is gone, and no other file",
-        next_step=f"ls -la {want.home} on the box",
+    look = f"ls -la {want.home} on the box"
+    yield from converge(
+        query,
+        lambda actual: prune_differences(names, want, actual.neighbours),
+        lambda actual: Step(
+            prune_script(want.home, [one.name for one in doomed(names, want, actual.neighbours)]),
+            wanted=f"{len(doomed(names, want, actual.neighbours))} superseded snapshots of "
+            f"{want.repo} deleted",
+            why="their space is not free yet; what was deleted so far is gone, and no other file",
+            next_step=look,
+        ),
+        unchanged=f"none of {', '.join(names)} is there",
+        look=look,
     )
-    after = actual_state(host, query).neighbours
-    settled(prune_differences(names, want, after), f"ls -la {want.home} on the box")
 
 
 def prune_script(home: str, names: list[str]) -> str:

@@ -28,7 +28,6 @@ from operations.tools import run_module
 def to_send(want: LocalSnapshot, folder: Path, beside: Neighbours) -> tuple[SnapshotFile, ...]:
     """The files that the box lacks.
 
-    + want: the snapshot
     + folder: on this machine; holds the files by their paths
     + beside: what an interrupted run has sent already
     + raises: DesiredStateError where the folder is not the snapshot
@@ -58,14 +57,7 @@ def to_send(want: LocalSnapshot, folder: Path, beside: Neighbours) -> tuple[Snap
 @operation()
 @guarded
 def pushed(service: Service, want: LocalSnapshot, query: Query, source: str) -> Commands:
-    """
-    Bring a snapshot from a folder of this machine to the box.
-
-    + service: whose model it is
-    + want: the snapshot
-    + query: what this run reads of the box
-    + source: folder on this machine
-    """
+    """Bring a snapshot from a folder of this machine to the box."""
     actual = unless_complete(want, query)
     if actual is None:
         return
@@ -84,7 +76,7 @@ def pushed(service: Service, want: LocalSnapshot, query: Query, source: str) -> 
     yield step(f'install -d -m 755 -o "${{SUDO_USER:-$(id -un)}}" {folders}')
     for file in files:
         yield FileUploadCommand(str(Path(source, file.path)), f"{incoming}/{file.path}")
-    request = replace(fetch_request(service, want, None), source=Path(incoming), take=True)
+    request = replace(fetch_request(service, want), token=None, source=Path(incoming), take=True)
     owner = shlex.quote(f"{service.user}:")
     quoted = shlex.quote(incoming)
     yield step(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -25,6 +24,7 @@ from inventory.service import Service
 from inventory.snapshot import LocalSnapshot, SnapshotFile, short
 from operations.difference import Difference, differing
 from operations.engine import engine_differences
+from operations.hub import endpoint_of, hub_token
 from operations.prune import prunable
 from operations.report import adds
 from operations.room import require_room
@@ -38,8 +38,6 @@ def snapshot_differences(want: LocalSnapshot, have: SnapshotState) -> tuple[Diff
     A file counts as right when it still has the size, the modification time and the inode at which
     its digest matched; anything else has to be proven again.
 
-    + want: the snapshot
-    + have: its folder
     + raises: ConflictError where the folder is somebody else's
     """
     resource = f"snapshot {want.label}"
@@ -99,8 +97,6 @@ def require_loadable(want: LocalSnapshot, have: SnapshotState) -> None:
 
     Index and headers were compared when the files were proven, and the files are the same since.
 
-    + want: the snapshot
-    + have: its folder
     + raises: PreconditionError
     """
     manifest = have.manifest
@@ -118,16 +114,12 @@ def require_loadable(want: LocalSnapshot, have: SnapshotState) -> None:
 @operation()
 @guarded
 def fetching(
-    service: Service,
-    want: LocalSnapshot,
-    query: Query,
-    token: str | None = None,
-    pruned: tuple[str, ...] = (),
+    service: Service, want: LocalSnapshot, query: Query, pruned: tuple[str, ...] = ()
 ) -> Commands:
     """
-    Set a fetch on its way, where an engine is to be installed meanwhile; :func:`snapshot` joins it.
+    Begin a fetch while an engine is to be installed; :func:`snapshot` joins it.
 
-    + service, want, query, token, pruned: as for :func:`snapshot`
+    + pruned: superseded snapshots that an operation before this one deletes
     """
     actual = actual_state(host, query)
     differences = snapshot_differences(want, actual.snapshot)
@@ -138,7 +130,7 @@ def fetching(
     require_room(want, actual, prunable(pruned, want, actual.neighbours))
     yield Step(
         f"exec {run_module('weights.start', '--detach')}",
-        stdin=json.dumps(fetch_request(service, want, token).to_json()),
+        stdin=json.dumps(fetch_request(service, want).to_json()),
         wanted=f"a fetch of {want.words} that goes on while the engine is installed",
         why="without it both take their time one after the other; the old service still serves",
         next_step="systemctl status 'boxwright-fetch-*' on the box, then run again",
@@ -148,19 +140,11 @@ def fetching(
 @operation()
 @guarded
 def snapshot(
-    service: Service,
-    want: LocalSnapshot,
-    query: Query,
-    token: str | None = None,
-    pruned: tuple[str, ...] = (),
+    service: Service, want: LocalSnapshot, query: Query, pruned: tuple[str, ...] = ()
 ) -> Commands:
     """
     Fetch a model's snapshot, on the box, in a unit of its own.
 
-    + service: whose model it is
-    + want: the snapshot
-    + query: what this run reads of the box
-    + token: for a gated repository; travels on standard input only
     + pruned: superseded snapshots that an operation before this one deletes
     """
     actual = unless_complete(want, query)
@@ -169,7 +153,7 @@ def snapshot(
     require_room(want, actual, prunable(pruned, want, actual.neighbours))
     yield Step(
         f"exec {run_module('weights.start')}",
-        stdin=json.dumps(fetch_request(service, want, token).to_json()),
+        stdin=json.dumps(fetch_request(service, want).to_json()),
         stream=True,
         wanted=f"the complete snapshot of {want.words} in {want.folder}",
         why="an incomplete model crashes the engine or, worse, serves garbage; what was fetched "
@@ -202,17 +186,12 @@ def require_arrived(want: LocalSnapshot, query: Query) -> None:
         snapshot_differences(want, after),
         f"ls -l {shlex.quote(want.folder)} on the box: another program may be writing there",
     )
-    adds(host, "fetch", fetch_account(want, after))
+    adds(host, "fetch", _fetch_account(want, after))
     require_loadable(want, after)
 
 
-def fetch_account(want: LocalSnapshot, have: SnapshotState) -> dict[str, Any] | None:
-    """How a snapshot came to the box, for the report.
-
-    + want: the snapshot
-    + have: its folder after the fetch
-    + returns: files, bytes, and bytes a second while they came; None where nothing says so
-    """
+def _fetch_account(want: LocalSnapshot, have: SnapshotState) -> dict[str, Any] | None:
+    """How a snapshot came to the box, for the report: bytes, seconds, and bytes a second."""
     manifest = have.manifest
     if not isinstance(manifest, Manifest):
         return None
@@ -229,7 +208,7 @@ def fetch_account(want: LocalSnapshot, have: SnapshotState) -> dict[str, Any] | 
     }
 
 
-def fetch_request(service: Service, want: LocalSnapshot, token: str | None) -> FetchRequest:
+def fetch_request(service: Service, want: LocalSnapshot) -> FetchRequest:
     """What the program on the box is asked (operations/remote/weights/start.py)."""
     model = service.model
     return FetchRequest(
@@ -239,8 +218,8 @@ def fetch_request(service: Service, want: LocalSnapshot, token: str | None) -> F
         folder=Path(want.folder),
         files=tuple(file.listed for file in want.listing.files),
         # The Hub that made the listing is the one that is asked for its files.
-        endpoint=model.endpoint or os.environ.get("HF_ENDPOINT") or None,
-        token=token,
+        endpoint=endpoint_of(model),
+        token=hub_token(),
         source=Path(model.source) if model.source else None,
         caches=tuple(map(Path, model.caches)),
     )

@@ -19,8 +19,10 @@ from pyinfra.api import (
 from pyinfra.api.arguments import ConnectorArguments
 from pyinfra.connectors.util import CommandOutput
 
-from facts.box import changed
+from facts.actual import Actual
+from facts.box import actual_state, changed
 from facts.privilege import as_root
+from facts.query import Query
 from inventory.errors import BoxwrightError, ConvergeError, DesiredStateError
 from operations.difference import Difference
 from operations.report import differs, fails
@@ -167,6 +169,32 @@ def show(host: Host, differences: Iterable[Difference], text: str = "") -> None:
     if fresh and text and host.state.config.DIFF:
         for line in text.splitlines():
             logger.info(f"{host.print_prefix}    {line}")
+
+
+def converge(
+    query: Query,
+    differences: Callable[[Actual], tuple[Difference, ...]],
+    step: Callable[[Actual], StringCommand],
+    *,
+    unchanged: str,
+    look: str,
+) -> Commands:
+    """The frame of an operation: show what differs, change it by one step, and read it again.
+
+    + differences: what is left to do on a box
+    + step: what does it, on the box as it was read
+    + unchanged: what to say where nothing differs
+    + look: where to look where something still differs after the step
+    """
+    host = context.host
+    actual = actual_state(host, query)
+    found = differences(actual)
+    show(host, found)
+    if not found:
+        host.noop(unchanged)
+        return
+    yield step(actual)
+    settled(differences(actual_state(host, query)), look)
 
 
 def settled(left: Iterable[Difference], next_step: str) -> None:

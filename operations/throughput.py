@@ -5,17 +5,15 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 
-from pyinfra import host
 from pyinfra.api import operation
 
 from facts.actual import Actual
-from facts.box import actual_state
 from facts.query import Query
 from inventory.base import Unknown
 from inventory.common.throughput import ThroughputRequest
 from inventory.service import Service
 from operations.difference import Difference, differing
-from operations.steps import Commands, Step, guarded, settled, show
+from operations.steps import Commands, Step, converge, guarded
 from operations.tools import run_module
 
 RULE = "throughput"
@@ -26,11 +24,7 @@ TOKENIZER_FLAGS = frozenset({"--tokenizer-mode", "--tokenizer"})
 
 
 def throughput_differences(service: Service, actual: Actual) -> tuple[Difference, ...]:
-    """Whether this start of the service was measured under the declared load, and not found slower.
-
-    + service: its ``throughput`` says what is measured, or None for nothing
-    + actual: the box
-    """
+    """Whether this start was measured under the declared load, and not found slower."""
     if service.throughput is None:
         return ()
     resource = f"service {service.name}"
@@ -49,7 +43,6 @@ def throughput_differences(service: Service, actual: Actual) -> tuple[Difference
 def throughput_request(service: Service, folder: str, accepted: bool) -> ThroughputRequest:
     """What operations/remote/throughput/measure.py is asked.
 
-    + service: with its ``throughput``
     + folder: of the snapshot, for the tokenizer
     + accepted: whether slower figures are taken as they are
     + raises: ValueError for a service without ``throughput``
@@ -92,27 +85,26 @@ def throughput(service: Service, query: Query, folder: str, accepted: bool = Fal
     A start that was found slower counts as not measured: each run measures it again and fails
     again, until the figures are good or accepted.
 
-    + service: what was declared
-    + query: what this run reads of the box
     + folder: of the snapshot, for the tokenizer
     + accepted: take slower figures as the measure from now on
     """
-    want = service.throughput
-    differences = throughput_differences(service, actual_state(host, query))
-    show(host, differences)
-    if want is None or not differences:
-        host.noop(f"the throughput of {service.name} is measured")
-        return
-    yield Step(
+    yield from converge(
+        query,
+        lambda actual: throughput_differences(service, actual),
+        lambda _: _measuring(service, throughput_request(service, folder, accepted)),
+        unchanged=f"the throughput of {service.name} is measured",
+        look=f"systemctl status {service.unit} on the box: it was started anew since",
+    )
+
+
+def _measuring(service: Service, request: ThroughputRequest) -> Step:
+    return Step(
         f"exec {run_module('throughput.measure')}",
-        stdin=json.dumps(throughput_request(service, folder, accepted).to_json()),
+        stdin=json.dumps(request.to_json()),
         stream=True,
-        wanted=f"{service.name} no more than {want.regression:.0%} slower than its last good start",
+        wanted=f"{service.name} no more than {request.regression:.0%} slower than its last good "
+        "start",
         why="the service goes on serving, slower than it did or unmeasured; its switch is done",
         next_step="look at what changed between the two starts, named above; run again to measure "
         f"again; --data accept={RULE} takes the new figures as the measure from now on",
-    )
-    settled(
-        throughput_differences(service, actual_state(host, query)),
-        f"systemctl status {service.unit} on the box: it was started anew since",
     )

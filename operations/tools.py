@@ -11,14 +11,12 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 
-from pyinfra import host
 from pyinfra.api import operation
 
 from facts.actual import Actual
-from facts.box import actual_state
 from facts.query import Query
 from operations.difference import Difference, differing
-from operations.steps import Commands, Step, alone, guarded, settled, show
+from operations.steps import Commands, Step, alone, converge, guarded
 
 REQUIREMENTS = ("huggingface_hub==2.4.0", "tenacity==9.2.1")
 """The versions that the fetcher's behaviour was tested with."""
@@ -69,24 +67,23 @@ def tools(query: Query, wheelhouse: str | None = None) -> Commands:
     """
     Install the programs that fetch, wait and ask on the box.
 
-    + query: what this run reads of the box
     + wheelhouse: folder on the box to install from, without any index
     """
-    differences = tools_differences(actual_state(host, query))
-    show(host, differences)
-    if not differences:
-        host.noop("boxwright's programs are in place")
-        return
-    yield Step(
-        tools_script(wheelhouse),
-        stdin=json.dumps(programs()),
-        wanted=f"boxwright's programs in {tools_folder()}",
-        why="snapshots are fetched and services are watched by programs on the box, so that a lost "
-        "connection loses nothing; nothing else was touched",
-        next_step="where the box reaches no package index, set engine.wheelhouse to a folder on "
-        f"the box that holds {' and '.join(REQUIREMENTS)} with what they need",
+    yield from converge(
+        query,
+        tools_differences,
+        lambda _: Step(
+            tools_script(wheelhouse),
+            stdin=json.dumps(programs()),
+            wanted=f"boxwright's programs in {tools_folder()}",
+            why="snapshots are fetched and services are watched by programs on the box, so that a "
+            "lost connection loses nothing; nothing else was touched",
+            next_step="where the box reaches no package index, set engine.wheelhouse to a folder "
+            f"on the box that holds {' and '.join(REQUIREMENTS)} with what they need",
+        ),
+        unchanged="boxwright's programs are in place",
+        look=f"ls {tools_folder()} on the box",
     )
-    settled(tools_differences(actual_state(host, query)), f"ls {tools_folder()} on the box")
 
 
 def tools_script(wheelhouse: str | None) -> str:

@@ -18,17 +18,13 @@ from inventory.base import Unknown
 from inventory.service import Service
 from inventory.snapshot import LocalSnapshot
 from operations.difference import Difference, differing
-from operations.steps import Commands, Step, guarded, settled, show
+from operations.steps import Commands, Step, converge, guarded
 from operations.tools import run_module
 from operations.unit import FOLDER, unit_differences
 
 
 def verify_texts(service: Service, folder: str) -> dict[str, str]:
-    """Unit name -> text of the service that verifies and of the timer that starts it.
-
-    + service: whose model it is; its schedule is ``model.verify``
-    + folder: of the snapshot
-    """
+    """Unit name -> text of the service that verifies and of the timer that starts it."""
     verifier, timer = verify_units(service)
     return {
         verifier: f"""[Unit]
@@ -62,12 +58,7 @@ WantedBy=timers.target
 def verification_differences(
     service: Service, folder: str, actual: Actual
 ) -> tuple[Difference, ...]:
-    """How the schedule on the box differs from the desired one.
-
-    + service: its ``model.verify`` says when, or None for never
-    + folder: of the snapshot
-    + actual: the box
-    """
+    """How the schedule on the box differs from ``model.verify``, where None means never."""
     timer = actual.unit(verify_units(service)[1])
     if service.model.verify is None:
         if isinstance(timer, Unknown) or not timer.exists:
@@ -85,28 +76,19 @@ def verification_differences(
 @operation()
 @guarded
 def verification(service: Service, want: LocalSnapshot, query: Query) -> Commands:
-    """
-    Have a snapshot hashed on a schedule, or have no such schedule.
-
-    + service: whose model it is
-    + want: its snapshot
-    + query: what this run reads of the box
-    """
-    differences = verification_differences(service, want.folder, actual_state(host, query))
-    show(host, differences)
-    if not differences:
-        host.noop(f"the schedule of hashing {want.repo} again is as desired")
-        return
-    yield Step(
-        verification_script(service, want.folder),
-        wanted=f"{want.repo} hashed again {service.model.verify or 'only when asked'}",
-        why="bytes that go bad on the disk would be noticed by what the model says; the service "
-        "itself is not touched",
-        next_step="model.verify is what systemd-analyze calendar accepts, such as 'Sun 03:00'",
-    )
-    settled(
-        verification_differences(service, want.folder, actual_state(host, query)),
-        f"systemctl status {verify_units(service)[1]} on the box",
+    """Have a snapshot hashed on a schedule, or have no such schedule."""
+    yield from converge(
+        query,
+        lambda actual: verification_differences(service, want.folder, actual),
+        lambda _: Step(
+            verification_script(service, want.folder),
+            wanted=f"{want.repo} hashed again {service.model.verify or 'only when asked'}",
+            why="bytes that go bad on the disk would be noticed by what the model says; the "
+            "service itself is not touched",
+            next_step="model.verify is what systemd-analyze calendar accepts, such as 'Sun 03:00'",
+        ),
+        unchanged=f"the schedule of hashing {want.repo} again is as desired",
+        look=f"systemctl status {verify_units(service)[1]} on the box",
     )
 
 
@@ -138,12 +120,7 @@ def verification_script(service: Service, folder: str) -> str:
 @operation(is_idempotent=False)
 @guarded
 def verified(want: LocalSnapshot, query: Query) -> Commands:
-    """
-    Hash every byte of a snapshot now.
-
-    + want: the snapshot
-    + query: what this run reads of the box
-    """
+    """Hash every byte of a snapshot now."""
     if actual_state(host, query).snapshot.exists is not True:
         host.noop(f"{want.folder} is not there yet: it is hashed while it is fetched")
         return

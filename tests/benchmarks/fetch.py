@@ -27,7 +27,7 @@ from pathlib import Path
 from inventory.common.fetch import FetchRequest
 from inventory.service import Model
 from inventory.snapshot import Snapshot
-from operations.resolve import list_snapshot
+from operations.hub import list_snapshot
 from tests.lab.hub import RemoteHub, launched, write_model
 
 REPO = "lab/large"
@@ -180,7 +180,7 @@ def main() -> None:
         writing.start()
         writing.join()
         with launched(root) as hub:
-            snapshot = list_snapshot(Model(repo=REPO, endpoint=hub.url), None)
+            snapshot = list_snapshot(Model(repo=REPO, endpoint=hub.url))
             for rate in arguments.throttle:
                 hub.configure(throttle=int(rate * 1e6))
                 found = compare(hub, snapshot, Path(name), arguments.rounds)

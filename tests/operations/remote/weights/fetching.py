@@ -14,7 +14,7 @@ from inventory.common.paths import FETCHING, OWN
 from inventory.service import Model
 from inventory.snapshot import Snapshot
 from operations.remote.weights.fetch import explain, fetch, read_request
-from operations.resolve import list_snapshot
+from operations.hub import list_snapshot
 from tests.lab.hub import Hub, RemoteHub
 
 REPO = "lab/tiny"
@@ -34,7 +34,7 @@ QUICK = {
 
 def listing(hub: Hub | RemoteHub, repo: str = REPO) -> Snapshot:
     """The snapshot as the Hub lists it."""
-    return list_snapshot(Model(repo=repo, endpoint=hub.url), None)
+    return list_snapshot(Model(repo=repo, endpoint=hub.url))
 
 
 def request_for(

@@ -14,8 +14,8 @@ import pytest
 from inventory.errors import DesiredStateError, HubError
 from inventory.service import Model
 from inventory.snapshot import Snapshot
-from operations import resolve as resolving
-from operations.resolve import locked_snapshot
+from operations import hub as resolving
+from operations.hub import locked_snapshot
 from tests.lab.hub import Fault, Hub, chosen, write_model
 from tests.operations.remote.weights.fetching import FETCH, PROJECT, REPO, clean_environment
 
@@ -232,11 +232,14 @@ class TestResolve:
         assert len(caught.value.message.splitlines()) == 4
         assert not (tmp_path / "locks").exists()
 
-    def test_a_private_repository(self, hub: Hub, tmp_path: Path) -> None:
+    def test_a_private_repository(
+        self, hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         hub.allow(tokens=["hf_x"], private={REPO: ["hf_x"]})
         with pytest.raises(HubError, match="or a private one"):
             resolve(hub, tmp_path)
-        assert resolve(hub, tmp_path, token="hf_x").files  # noqa: S106
+        monkeypatch.setenv("HF_TOKEN", "hf_x")
+        assert resolve(hub, tmp_path).files
 
     def test_a_portal_instead_of_a_hub(self, hub: Hub, tmp_path: Path) -> None:
         hub.inject(Fault("html", where="hub", times=0))
