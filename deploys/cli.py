@@ -11,11 +11,7 @@ from inventory.fit.cli import add_fit_command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Answer one question.
-
-    + arguments: of the command line; None takes the process's own
-    + returns: exit status
-    """
+    """Answer one question."""
     parser = argparse.ArgumentParser(
         prog="boxwright", description="Converge a box with pyinfra; ask about it with this."
     )

@@ -78,7 +78,6 @@ def unit_name(name: str) -> str:
 def ask(inventory: str, limit: tuple[str, ...] = (), unit: str = "") -> dict[str, Any]:
     """The fact's answer by host, read by pyinfra in a process of its own.
 
-    + inventory: file or hosts
     + limit: hosts or groups of it; empty for all
     + unit: of this unit only
     + raises: DesiredStateError, PreconditionError

@@ -76,10 +76,7 @@ def desired_state(
 ) -> DesiredState:
     """The desired state of one box, complete.
 
-    + service: as the deploy declares it
-    + replaces: services that it takes over from
     + override: the host's data of that name
-    + locks: folder of the lock files
     + upgrade: resolve the revision anew
     + prune: superseded snapshots to delete
     + accept: rules of the fit that the operator overrides, separated by commas

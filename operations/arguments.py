@@ -28,7 +28,6 @@ class ArgumentsCheck(StringCommand):
     An engine that dies of a traceback before it prints its help cannot be imported, and is refused
     too. Any other text that cannot be read as help is said and stops nothing.
 
-    + service: as it will start
     + accept: rules that the operator overrides
     """
 
@@ -95,8 +94,6 @@ class ArgumentsCheck(StringCommand):
 
 def broken_import(text: str) -> str:
     """The exception that ended a program which never got to its help; empty where none did.
-
-    + text: all that it printed
 
     >>> broken_import("Traceback (most recent call last):\\n  File x\\nImportError: libcuda\\n")
     'ImportError: libcuda'

@@ -94,7 +94,6 @@ def prune(want: LocalSnapshot, query: Query, names: tuple[str, ...]) -> Commands
     """
     Delete superseded snapshots of a service's model.
 
-    + want: the snapshot that stays
     + names: beginnings of the commits to delete
     """
     look = f"ls -la {want.home} on the box"

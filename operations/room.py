@@ -20,8 +20,6 @@ _MARGIN = GIB
 def missing_bytes(want: Snapshot, have: SnapshotState, beside: Neighbours | None = None) -> int:
     """Bytes that a fetch has to write at most.
 
-    + want: the listing
-    + have: the folder
     + beside: an interrupted fetch, other snapshots, caches: what they hold is not written again
     """
     there = {file.path: file.size for file in have.files}
@@ -52,7 +50,6 @@ def require_room(want: LocalSnapshot, actual: Actual, freed: int = 0) -> None:
     file system refuses what a quota forbids.
 
     + want: the snapshot: the nearest existing parent of its folder says which file system counts
-    + actual: the box
     + freed: bytes that the same run gives back before it fetches
     + raises: PreconditionError with the bytes that are missing, and what could be deleted
     """
@@ -83,7 +80,6 @@ def require_room(want: LocalSnapshot, actual: Actual, freed: int = 0) -> None:
 def freeing(beside: Iterable[Neighbour], commit: str) -> str:
     """Which other snapshots could be deleted, as the beginning of a sentence; empty for none.
 
-    + beside: other snapshots of the repository
     + commit: the wanted one: its own unfinished fetch is left out
     """
     own = (f"{FETCHING}{commit}", f"{INCOMING}{commit}")

@@ -86,11 +86,7 @@ class Step(StringCommand):
         return ok, CommandOutput([])
 
     def failure(self, host: Host, output: CommandOutput) -> BoxwrightError:  # noqa: ARG002
-        """What the step's failure means: its last lines are what was found.
-
-        + host: for subclasses, which may ask it for more
-        + output: everything that the command printed
-        """
+        """What the step's failure means: its last lines are what was found."""
         lines = [line for line in output.output_lines if line.strip()][-FOUND_LINES:]
         found = "\n        ".join(lines) or "the command failed without a word"
         return ConvergeError(self.wanted, found, self.why, self.next_step)
@@ -104,7 +100,6 @@ def alone(name: str, done: str, script: str) -> str:
 
     + name: of the lock, a plain word
     + done: shell condition under which nothing is left to do
-    + script: POSIX sh
     """
     return "\n".join(
         (

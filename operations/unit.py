@@ -24,9 +24,6 @@ FOLDER = "/etc/systemd/system"
 def unit_differences(name: str, text: str, have: UnitState | Unknown) -> tuple[Difference, ...]:
     """How an installed unit differs from its rendered text.
 
-    + name: the unit, with its ending
-    + text: what its file should hold
-    + have: the unit as systemd and the file system have it
     + raises: ConflictError or PreconditionError where the file is not boxwright's to write
     """
     resource = f"unit {name}"
@@ -112,9 +109,6 @@ def unit(unit_name: str, text: str, query: Query, checks: Sequence[StringCommand
     """
     Install a unit's file, after systemd itself has checked it, and load it. Starts nothing.
 
-    + unit_name: the unit, with its ending
-    + text: its whole content
-    + query: what this run reads of the box
     + checks: commands that must succeed before the file is written
     """
     have = actual_state(host, query).unit(unit_name)

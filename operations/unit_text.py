@@ -42,7 +42,6 @@ def unit_text(
 ) -> str:
     """The unit file of a service.
 
-    + service: as desired, overrides applied
     + folder: the snapshot's directory
     + gpu_environment: variables that pin the chosen GPUs; empty without GPUs
     + numa_nodes: NUMA node of each GPU, in their order, where workers are to be bound; else None
@@ -146,10 +145,7 @@ def _cache(service: Service) -> str:
 
 
 def visible_gpus(text: str) -> tuple[str, ...]:
-    """UUIDs of the GPUs that a unit's text pins, in order; empty where it pins none.
-
-    + text: an installed unit file
-    """
+    """UUIDs of the GPUs that a unit's text pins, in order; empty where it pins none."""
     match = re.search(r'^Environment="?CUDA_VISIBLE_DEVICES=([^"\n]*)', text, re.MULTILINE)
     return tuple(match.group(1).split(",")) if match else ()
 

@@ -147,6 +147,11 @@ class FetchRequest(Wire):
         """How far it is, for those who wait."""
         return self.home / f"{FETCHING}{self.commit}.progress.json"
 
+    def sent(self, file: ListedFile) -> Path | None:
+        """A file that was sent for this fetch alone, and may be moved away."""
+        path = self.source / file.path if self.take and self.source else None
+        return path if path and path.is_file() else None
+
     def part(self, file: ListedFile) -> Path:
         """Where a file is while it arrives. By content, so that an older part is never mixed in."""
         place = hashlib.sha256(file.path.encode()).hexdigest()[:8]

@@ -17,9 +17,9 @@ from operations.remote.weights.errors import (
 )
 from operations.remote.weights.partial import PartialFile
 from operations.remote.weights.progress import FetchProgress
-from operations.remote.weights.proven import proven_file
 from operations.remote.weights.retry import policy, sentence
 from operations.remote.weights.source import Source
+from operations.remote.weights.survey import proven_file
 
 STRIDE = 256 << 10
 """Bytes that count as progress. Fewer do not: a trickle would feed the patience for ever."""
@@ -43,15 +43,13 @@ def download(
 ) -> ProvenFile:
     """One file into the staging folder.
 
-    + source: where its bytes come from
     + stop: set when the whole fetch ends
     + keep: raises where the lease is lost; called before the file is put in its place
-    + stable: whether the file system's inode numbers last
     + returns: the file, proven
     """
-    if request.take and request.source is not None and (request.source / file.path).is_file():
+    if sent := request.sent(file):
         # Hashed where it is to stay: no second copy of a model that was just sent here.
-        (request.source / file.path).replace(request.part(file))
+        sent.replace(request.part(file))
     part = PartialFile(request.part(file), file)
     progress.had(part.size)
     last, mark = time.monotonic(), part.whole

@@ -55,7 +55,6 @@ class CorruptError(AgainError):
 def disk_sentence(error: OSError, path: Path) -> str | None:
     """What a file system's refusal means, or None where the error is not one of a file system.
 
-    + error: as the call raised it
     + path: where the snapshot goes: named where the error names no file
     """
     where = error.filename if isinstance(error.filename, str) else str(path)

@@ -216,7 +216,7 @@ def explain(error: BaseException, folder: Path) -> str:
 
 
 def read_request(text: str) -> FetchRequest:
-    """The request in a JSON text, with the token from wherever it is.
+    """The request in a JSON text, with the token from there or from systemd.
 
     + raises: FetchError
     """
@@ -224,18 +224,13 @@ def read_request(text: str) -> FetchRequest:
         request = FetchRequest.from_json(json.loads(text))
     except ValueError as error:
         raise FetchError(f"the request is malformed: {error}") from None
-    return replace(request, token=request.token or _credential("token"))
-
-
-def _credential(name: str) -> str | None:
-    """A credential that systemd holds for this process alone."""
+    # systemd holds credentials for this process alone.
     folder = os.environ.get("CREDENTIALS_DIRECTORY")
-    if folder is None:
-        return None
-    try:
-        return (Path(folder) / name).read_text().strip() or None
-    except OSError:
-        return None
+    if request.token or folder is None:
+        return request
+    with contextlib.suppress(OSError):
+        return replace(request, token=Path(folder, "token").read_text().strip() or None)
+    return request
 
 
 def main() -> int:

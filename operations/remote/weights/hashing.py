@@ -34,8 +34,6 @@ of so many) by which threads may end apart."""
 def feed(hasher: Hasher, descriptor: int, size: int, start: int = 0) -> int:
     """Hash bytes of an open file.
 
-    + size: how many
-    + start: the first
     + returns: how many there were
     """
     buffer = memoryview(bytearray(CHUNK))
@@ -72,9 +70,6 @@ def are_good(folder: Path, files: Sequence[ListedFile], workers: int) -> list[bo
 
     A page that cannot be read (a bad disk, a file that was cut short meanwhile) ends a process that
     maps it, with SIGBUS: so another process maps, and if it ends, this one reads.
-
-    + folder: of the snapshot
-    + workers: files at once
     """
     fork = get_context("fork")
     ours, theirs = fork.Pipe(duplex=False)

@@ -42,11 +42,7 @@ class LeaseOwner(Wire):
 
 
 class Lease:
-    """A claim on one folder.
-
-    + path: the lease's file, on the shared file system
-    + limits: how often it beats, and when it is dead
-    """
+    """A claim on one folder."""
 
     def __init__(self, path: Path, limits: FetchLimits) -> None:
         self.path = path
@@ -166,10 +162,7 @@ def identity() -> LeaseOwner:
 
 
 def gone(owner: LeaseOwner) -> bool:
-    """Whether a holder is certainly dead: it was on this machine, and its process is not there.
-
-    + owner: what :func:`identity` said of it
-    """
+    """Whether a holder is certainly dead: it was on this machine, and its process is not there."""
     return owner.boot == _boot() and owner.pid is not None and _born(owner.pid) != owner.born
 
 

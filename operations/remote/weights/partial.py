@@ -32,11 +32,7 @@ MODE = 0o444
 
 
 class PartialFile:
-    """A file while it arrives. What an earlier process left is hashed first, and counts.
-
-    + path: where it is kept
-    + file: what it should become
-    """
+    """A file while it arrives. What an earlier process left is hashed first, and counts."""
 
     def __init__(self, path: Path, file: ListedFile) -> None:
         self.path = path
@@ -118,10 +114,7 @@ _sync_file_range = getattr(ctypes.CDLL(None, use_errno=True), "sync_file_range",
 
 
 def _begin_to_write(descriptor: int, start: int, end: int) -> None:
-    """Begin to write a range of a file. A help and no promise: fsync alone says that it is there.
-
-    + start, end: bytes
-    """
+    """Begin to write a range of a file. Only fsync promises that it is on the disk."""
     if _sync_file_range is not None and end > start:
         at, length = ctypes.c_int64(start), ctypes.c_int64(end - start)
         _sync_file_range(descriptor, at, length, _WRITE)

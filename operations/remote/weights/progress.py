@@ -50,11 +50,7 @@ class FetchState(Wire):
 
 
 class FetchProgress:
-    """Bytes and files of one fetch. Safe to use from all workers.
-
-    + total: bytes to come
-    + files: how many files
-    """
+    """Bytes and files of one fetch. Safe to use from all workers."""
 
     def __init__(self, request: FetchRequest, total: int, files: int) -> None:
         self.request = request

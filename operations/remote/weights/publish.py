@@ -29,9 +29,7 @@ def publish(
 ) -> str:
     """Make the proven files the snapshot.
 
-    + found: everything proven, nothing missing
     + keep: raises where the lease is lost
-    + account: for the manifest: how the files came here
     + returns: what would keep an engine from loading them; empty for nothing
     """
     proven = {**found.placed, **found.staged}

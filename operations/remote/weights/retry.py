@@ -71,7 +71,6 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 def is_passing(error: BaseException, hub: str) -> bool:
     """Whether another attempt may succeed.
 
-    + error: of an attempt at one file
     + hub: URL of the Hub: a 403 of any other host is a signed address that ran out
     """
     if isinstance(error, AgainError):
@@ -132,7 +131,6 @@ def policy(
 ) -> Retrying:
     """How often one file is tried.
 
-    + hub: URL of the Hub
     + patience: seconds without a byte of this file
     + last_byte: when its last byte came, or the first attempt began (monotonic seconds)
     + stop: set when the whole fetch ends: no waiting any longer, no further attempt

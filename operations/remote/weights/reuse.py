@@ -18,7 +18,7 @@ from pathlib import Path
 from inventory.common.fetch import FetchRequest, ListedFile
 from inventory.common.manifest import ProvenFile
 from operations.remote.weights.hashing import is_good
-from operations.remote.weights.proven import proven_file, proven_in, still_proven
+from operations.remote.weights.survey import proven_file, proven_in, still_proven
 
 FICLONE = 0x40049409
 """ioctl that makes a file share all blocks of another (linux/fs.h)."""
@@ -64,8 +64,6 @@ def reuse(
 ) -> ProvenFile | None:
     """Put a file into the staging folder without downloading it, if the box has it.
 
-    + others: what :func:`neighbours` found
-    + stable: whether the file system's inode numbers last
     + returns: the file, proven; None where the box does not have it
     """
     place = request.staging / file.path

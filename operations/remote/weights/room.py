@@ -30,7 +30,6 @@ _UNABLE = {errno.EOPNOTSUPP, errno.ENOSYS, errno.EINVAL}
 def reserve_room(request: FetchRequest, missing: Sequence[ListedFile]) -> None:
     """Refuse what the file system cannot hold, and reserve what it can.
 
-    + missing: files to download
     + raises: FetchError with the bytes that are missing; OSError of the file system (quota)
     """
     request.parts.mkdir(parents=True, exist_ok=True)
@@ -39,10 +38,7 @@ def reserve_room(request: FetchRequest, missing: Sequence[ListedFile]) -> None:
         with contextlib.suppress(FileNotFoundError):
             found = request.part(file).stat()
             need -= min(found.st_blocks * 512, file.size)
-        sent = (
-            request.take and request.source is not None and (request.source / file.path).is_file()
-        )
-        need += 0 if sent else file.size
+        need += 0 if request.sent(file) else file.size
     free = os.statvfs(request.parts)
     available = free.f_bavail * free.f_frsize
     # Some network mounts report no free bytes at all: there only the writing itself can tell.

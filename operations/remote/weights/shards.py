@@ -18,11 +18,7 @@ from inventory.common.words import first_few
 
 
 def problem_of(folder: Path, paths: Iterable[str]) -> str:
-    """What would keep an engine from loading a snapshot, as a sentence; empty for nothing.
-
-    + folder: of the snapshot
-    + paths: its files
-    """
+    """What would keep an engine from loading a snapshot, as a sentence; empty for nothing."""
     listed = set(paths)
     problems = []
     for path in sorted(listed):

@@ -23,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from inventory.common.fetch import FetchRequest
+from inventory.common.files import write_whole
 from inventory.common.paths import MANIFEST, RUN
 from operations.remote.transient import follow, is_running, launch, properties
 from operations.remote.weights.progress import HUNG
@@ -43,7 +44,7 @@ _PASSED_ON = (
 
 
 def unit_name(folder: str | Path) -> str:
-    """One unit for one folder: whoever wants the same snapshot finds the same unit."""
+    """One unit for one folder: every run that wants the same snapshot finds the same unit."""
     return f"boxwright-fetch-{hashlib.sha256(str(folder).encode()).hexdigest()[:12]}.service"
 
 
@@ -57,7 +58,7 @@ def start(request: FetchRequest, unit: str, place: Path) -> bool:
     place.mkdir(parents=True)
     (place / "request.json").write_text(json.dumps(replace(request, token=None).to_json()))
     (place / "environment").write_text("".join(environment_lines()))
-    _private(place / "token", request.token or "")
+    write_whole(place / "token", request.token or "", mode=0o600)
     wanted = {
         "User": request.user,
         "Type": "exec",
@@ -88,12 +89,6 @@ def environment_lines() -> Iterator[str]:
         if name.upper() in _PASSED_ON and "\n" not in value:
             quoted = value.replace("\\", "\\\\").replace('"', '\\"')
             yield f'{name}="{quoted}"\n'
-
-
-def _private(path: Path, text: str) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(text)
 
 
 def main() -> int:

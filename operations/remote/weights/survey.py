@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -9,16 +11,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from inventory.common.fetch import FetchRequest, ListedFile
-from inventory.common.manifest import ProvenFile
+from inventory.common.manifest import Manifest, ProvenFile, read_manifest
+from inventory.common.paths import MANIFEST
+from inventory.common.wire import WireError
 from operations.remote.weights.errors import FetchError
 from operations.remote.weights.hashing import is_good
-from operations.remote.weights.proven import (
-    manifest_in,
-    proven_file,
-    proven_in,
-    read_proven,
-    still_proven,
-)
 from operations.remote.weights.room import inodes_last
 
 
@@ -95,3 +92,46 @@ def _trusted(files: Mapping[str, ProvenFile], file: ListedFile, path: Path) -> b
 def _plausible(file: ListedFile, path: Path) -> bool:
     """Whether it is worth hashing: a regular file of the right size."""
     return path.is_file() and not path.is_symlink() and path.stat().st_size == file.size
+
+
+def proven_file(file: ListedFile, path: Path, stable: bool) -> ProvenFile:
+    """What is written down of a file whose digest has just matched.
+
+    + stable: whether the file system's inode numbers last
+    """
+    found = path.lstat()
+    inode = found.st_ino if stable else 0
+    return ProvenFile(file.path, file.size, file.digest, found.st_mtime_ns, inode)
+
+
+def still_proven(file: ProvenFile, path: Path) -> bool:
+    """Whether the file at a path is as it was."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return file.still(found.st_size, found.st_mtime_ns, found.st_ino)
+
+
+def manifest_in(folder: Path) -> Manifest | None:
+    """A snapshot's manifest; None where it is missing or damaged."""
+    try:
+        return read_manifest((folder / MANIFEST).read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def proven_in(folder: Path) -> dict[str, ProvenFile]:
+    """The files of a snapshot's manifest by path; empty where it is missing or damaged."""
+    return manifest.by_path if (manifest := manifest_in(folder)) else {}
+
+
+def read_proven(path: Path) -> dict[str, ProvenFile]:
+    """What an interrupted fetch wrote down, by path. The last line may be half a line."""
+    found = {}
+    with contextlib.suppress(OSError):
+        for line in path.read_text(errors="replace").splitlines():
+            with contextlib.suppress(ValueError, RecursionError, WireError):
+                file = ProvenFile.from_json(json.loads(line))
+                found[file.path] = file
+    return found

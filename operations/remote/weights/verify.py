@@ -22,16 +22,12 @@ from inventory.common.files import write_whole
 from inventory.common.paths import MANIFEST
 from inventory.common.units import GIB
 from operations.remote.weights.hashing import are_good
-from operations.remote.weights.proven import manifest_in, proven_in
 from operations.remote.weights.shards import problem_of
+from operations.remote.weights.survey import manifest_in, proven_in
 
 
 def wrong_files(folder: Path, workers: int) -> tuple[list[str], int]:
-    """The files that are not what the manifest says, and the bytes that were hashed.
-
-    + folder: of the snapshot
-    + workers: files at once
-    """
+    """The files that are not what the manifest says, and the bytes that were hashed."""
     files = list(proven_in(folder).values())
     verdicts = are_good(folder, files, workers)
     wrong = sorted(file.path for file, good in zip(files, verdicts, strict=True) if not good)

@@ -13,8 +13,8 @@ from typing import Any
 from inventory.common.paths import FETCHING, OWN
 from inventory.service import Model
 from inventory.snapshot import Snapshot
-from operations.remote.weights.fetch import explain, fetch, read_request
 from operations.hub import list_snapshot
+from operations.remote.weights.fetch import explain, fetch, read_request
 from tests.lab.hub import Hub, RemoteHub
 
 REPO = "lab/tiny"
