@@ -34,6 +34,10 @@ class Unknown(Frozen):
     unknown: str
 
 
+NOT_ASKED = Unknown(unknown="not asked")
+"""The value of a field that nobody read."""
+
+
 def known(value: T | Unknown, otherwise: T) -> T:
     """The value, or ``otherwise`` where it is unknown: for display and for ordering only."""
     return otherwise if isinstance(value, Unknown) else value

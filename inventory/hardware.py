@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from inventory.base import Frozen, Unknown
+from inventory.base import NOT_ASKED, Frozen, Unknown
 
 Health = Literal["ok", "reset-required", "lost", "excluded", "memory-failed", "unknown"]
 """``ok``; needs a reset before use; fallen off the bus; taken from the driver by an
@@ -55,16 +55,12 @@ class Gpu(Frozen):
     slices: tuple[GpuSlice, ...] = Field(default=(), description="MIG devices of this GPU")
     unified_memory: bool = Field(default=False, description="shares the host's memory (GB10, Thor)")
     compute_mode: str | Unknown = "Default"
-    compute_capability: str | Unknown = Field(
-        default=Unknown(unknown="not asked"), description="e.g. 12.0"
-    )
-    pcie_width_current: int | Unknown = Field(
-        default=Unknown(unknown="not asked"), description="lanes"
-    )
-    pcie_width_max: int | Unknown = Field(default=Unknown(unknown="not asked"), description="lanes")
-    persistence_mode: bool | Unknown = Unknown(unknown="not asked")
+    compute_capability: str | Unknown = Field(default=NOT_ASKED, description="e.g. 12.0")
+    pcie_width_current: int | Unknown = Field(default=NOT_ASKED, description="lanes")
+    pcie_width_max: int | Unknown = Field(default=NOT_ASKED, description="lanes")
+    persistence_mode: bool | Unknown = NOT_ASKED
     iommu: str | Unknown = Field(
-        default=Unknown(unknown="not asked"),
+        default=NOT_ASKED,
         description="type of the card's IOMMU group: identity passes through, DMA translates; "
         "none where the kernel runs no IOMMU for it",
     )
@@ -109,12 +105,10 @@ class Accelerator(Frozen):
 
     vendor: Literal["amd", "habana"]
     bus_id: str = Field(description="PCI address as sysfs writes it")
-    name: str | Unknown = Unknown(unknown="not asked")
-    numa_node: int | Unknown = Unknown(unknown="not asked")
-    memory_total: int | Unknown = Field(default=Unknown(unknown="not asked"), description="bytes")
-    driver: str | Unknown | None = Field(
-        default=Unknown(unknown="not asked"), description="kernel driver; None when unbound"
-    )
+    name: str | Unknown = NOT_ASKED
+    numa_node: int | Unknown = NOT_ASKED
+    memory_total: int | Unknown = Field(default=NOT_ASKED, description="bytes")
+    driver: str | Unknown | None = Field(default=NOT_ASKED, description="None when unbound")
 
 
 class Hardware(Frozen):
@@ -127,29 +121,17 @@ class Hardware(Frozen):
     numa_nodes: tuple[NumaNode, ...] = ()
     links: tuple[Link, ...] = ()
     processes: tuple[GpuProcess, ...] | Unknown = ()
-    driver: str | Unknown = Field(
-        default=Unknown(unknown="not asked"), description="driver version of the user space"
-    )
+    driver: str | Unknown = Field(default=NOT_ASKED, description="version in user space")
     kernel_driver: str | Unknown = Field(
-        default=Unknown(unknown="not asked"), description="version of the loaded kernel module"
+        default=NOT_ASKED, description="of the loaded kernel module"
     )
-    cuda: str | Unknown = Field(
-        default=Unknown(unknown="not asked"), description="highest CUDA version of the driver"
-    )
-    host_memory_total: int | Unknown = Field(
-        default=Unknown(unknown="not asked"), description="bytes"
-    )
-    host_memory_available: int | Unknown = Field(
-        default=Unknown(unknown="not asked"), description="bytes"
-    )
-    virtual_machine: bool | Unknown = Unknown(unknown="not asked")
-    iommu_groups: int | Unknown = Field(
-        default=Unknown(unknown="not asked"), description="0 when the kernel runs no IOMMU"
-    )
-    numactl: bool | Unknown = Field(
-        default=Unknown(unknown="not asked"), description="whether the numactl command exists"
-    )
+    cuda: str | Unknown = Field(default=NOT_ASKED, description="highest CUDA version of the driver")
+    host_memory_total: int | Unknown = Field(default=NOT_ASKED, description="bytes")
+    host_memory_available: int | Unknown = Field(default=NOT_ASKED, description="bytes")
+    virtual_machine: bool | Unknown = NOT_ASKED
+    iommu_groups: int | Unknown = Field(default=NOT_ASKED, description="0 without an IOMMU")
+    numactl: bool | Unknown = Field(default=NOT_ASKED, description="the command exists")
     bindable_nodes: tuple[int, ...] | Unknown = Field(
-        default=Unknown(unknown="not asked"),
+        default=NOT_ASKED,
         description="nodes on which `numactl --cpunodebind --membind true` was tried and worked",
     )

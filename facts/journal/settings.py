@@ -9,7 +9,7 @@ from functools import lru_cache
 
 from facts.journal.lines import Line
 from inventory.base import Frozen
-from inventory.fit.settings.version import Release, release
+from inventory.fit.settings.settings import Release, release
 
 _ARGUMENTS = re.compile(r"non-default args: (\{.*\})", re.S)
 _CONFIG = re.compile(r"Initializing a V1 LLM engine \(v?([^)\s]{1,60})\) with config: (.*)", re.S)

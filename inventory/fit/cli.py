@@ -21,8 +21,7 @@ from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.folder import architecture_in
 from inventory.fit.model.known import KNOWN, known_architecture
 from inventory.fit.settings.card import parse_cards
-from inventory.fit.settings.settings import EngineSettings
-from inventory.fit.settings.version import NEWEST_READ, release, shown
+from inventory.fit.settings.settings import NEWEST_READ, EngineSettings, release, shown
 
 if TYPE_CHECKING:
     from inventory.service import Service

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from inventory.base import Unknown
+from inventory.base import NOT_ASKED, Unknown
 from inventory.errors import BoxwrightError, FitError
 from inventory.fit.answer.derive import parallel_sizes
 from inventory.fit.answer.verdict import Verdict
@@ -17,13 +17,11 @@ from inventory.fit.fit import Fit, fit
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.config import read_architecture
 from inventory.fit.settings.card import Card
+from inventory.fit.settings.settings import release
 from inventory.fit.settings.settings_of import cards_for, settings_of
-from inventory.fit.settings.version import release
 from inventory.hardware import Hardware
 from inventory.service import Service
 from inventory.snapshot import Snapshot
-
-_IDLE = Unknown(unknown="not asked")
 
 
 @dataclass(frozen=True)
@@ -135,7 +133,7 @@ def completed(
                 enable_expert_parallel=sizes.ep,
             )
             said.append(f"tensor parallel size {sizes.tp}: {sizes.reason}")
-    idle = tuple(card.model_copy(update={"free": _IDLE, "holders": ()}) for card in cards)
+    idle = tuple(card.model_copy(update={"free": NOT_ASKED, "holders": ()}) for card in cards)
     derived = fit(architecture, settings_of(service), idle).derived
     sequences = derived.max_num_seqs
     if engine.max_num_seqs is None and not isinstance(sequences, Unknown) and sequences > 0:

@@ -10,10 +10,8 @@ from inventory.fit.legality.shapes import shape_verdicts
 from inventory.fit.memory.memory import Memory, memory
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
-from inventory.fit.settings.defaults import most_utilisation
-from inventory.fit.settings.resolve import Resolved
-from inventory.fit.settings.settings import EngineSettings
-from inventory.fit.settings.version import Release
+from inventory.fit.settings.resolve import Resolved, most_utilisation
+from inventory.fit.settings.settings import EngineSettings, Release
 
 SEQUENCES = (1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 ENOUGH_SEQUENCES = 256

@@ -14,7 +14,7 @@ from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
 from inventory.fit.settings.resolve import Resolved
-from inventory.fit.settings.version import shown
+from inventory.fit.settings.settings import shown
 
 if TYPE_CHECKING:
     from inventory.fit.fit import Fit

@@ -50,7 +50,6 @@ def load_time(
     weight_bytes: int | Unknown,
     *,
     given: int | None = None,
-    disk: float | None = None,
     eager: bool = False,
     engines: int = 1,
 ) -> LoadTime | Unknown:
@@ -58,7 +57,6 @@ def load_time(
 
     + weight_bytes: of the checkpoint; used where the files do not tell it
     + given: seconds that the service gives a load; None: as many as the slowest takes
-    + disk: bytes a second that the disk reads; None: not measured
     + eager: without CUDA graphs and compilation
     + engines: data parallel size
     """
@@ -67,12 +65,11 @@ def load_time(
         size = weight_bytes
     if isinstance(size, Unknown):
         return size if given is None else _limited((given, given, given), given, engines)
-    most = disk or LOADER_FAST
     besides = [BESIDES_FAST, BESIDES_LIKELY, BESIDES_SLOW]
     if eager:
         besides = [min(seconds, BESIDES_EAGER) for seconds in besides]
     fastest, likely, slowest = (
-        round(size / min(speed, most)) + seconds
+        round(size / speed) + seconds
         for speed, seconds in zip((LOADER_FAST, LOADER_LIKELY, LOADER_SLOW), besides, strict=True)
     )
     return _limited((fastest, likely, slowest), given or max(LEAST_LOAD, slowest), engines)

@@ -9,10 +9,8 @@ from inventory.fit.answer.verdict import Verdict
 from inventory.fit.legality import engine_names
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
-from inventory.fit.settings.defaults import MOST_UTILISATION_SEVERAL
-from inventory.fit.settings.resolve import Resolved
-from inventory.fit.settings.settings import EngineSettings
-from inventory.fit.settings.version import Release, release, shown
+from inventory.fit.settings.resolve import MOST_UTILISATION_SEVERAL, Resolved
+from inventory.fit.settings.settings import EngineSettings, Release, release, shown
 
 _LEAST_CAPABILITY: tuple[tuple[str, float], ...] = (
     # get_min_capability of each method, vLLM 0.32.0 model_executor/layers/quantization/.

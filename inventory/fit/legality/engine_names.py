@@ -6,7 +6,7 @@ text prints. Reasoning parsers: reasoning/__init__.py.
 
 from __future__ import annotations
 
-from inventory.fit.settings.version import Release
+from inventory.fit.settings.settings import Release
 
 READ_FROM: Release = (0, 32, 0)
 

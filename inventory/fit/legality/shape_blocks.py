@@ -12,8 +12,7 @@ from typing import NamedTuple
 from inventory.base import Unknown
 from inventory.fit.memory.ignored import Ignored, modules
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.settings.settings import EngineSettings
-from inventory.fit.settings.version import NEWEST_READ, Release, shown
+from inventory.fit.settings.settings import NEWEST_READ, EngineSettings, Release, shown
 
 REFINES_SINCE: Release = (0, 32, 0)
 """From here on the engine splits the scales of experts' FP8 blocks to fit

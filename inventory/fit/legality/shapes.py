@@ -14,8 +14,7 @@ from inventory.base import Unknown
 from inventory.fit.answer.verdict import Verdict
 from inventory.fit.legality.shape_blocks import Problem, fp8_dense, fp8_experts, groups, quotient
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.settings.settings import EngineSettings
-from inventory.fit.settings.version import Release
+from inventory.fit.settings.settings import EngineSettings, Release
 
 _LARGEST_TP = 16
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from inventory.fit.memory.span import Span
-from inventory.fit.settings.version import Release
+from inventory.fit.settings.settings import Release
 
 HALF_PRECISION = 2
 """Bytes of a number in 16 bit."""
@@ -44,62 +44,25 @@ class SamplerRegime(NamedTuple):
     per_logit: Guess
     """Bytes."""
     base: float
-    keeps_workspace: bool
+    keeps_workspace: bool = False
     """Whether the experts' workspace stays allocated while the sampler runs."""
-    measured_on: str
+
+    @property
+    def measured_on(self) -> str:
+        """The starts that the constants come from."""
+        return _MEASURED_ON[self.name]
 
 
 SAMPLERS: tuple[SamplerRegime, ...] = (
     # The first whose runner and sampler match and whose version is not newer wins.
+    SamplerRegime("V2 runner", (0, 30, 0), "V2", "", Guess(6.2, 6.5, 38.5), 0.0, True),
     SamplerRegime(
-        "V2 runner",
-        (0, 30, 0),
-        "V2",
-        "",
-        Guess(6.2, 6.5, 38.5),
-        0.0,
-        True,
-        "a80-llama8-v2 (0.31) prints 1.44 with an unknown estimate inside: between 6.5 and 39",
+        "V2 runner, native sampler", (0, 0, 0), "V2", "native", Guess(12.0, 13.8, 16.0), 0.0, True
     ),
+    SamplerRegime("V2 runner, FlashInfer", (0, 0, 0), "V2", "", Guess(6.0, 6.4, 7.0), 0.0, True),
+    SamplerRegime("V1 runner from 0.21", (0, 21, 0), "V1", "", Guess(6.0, 14.44, 16.0), 0.06, True),
     SamplerRegime(
-        "V2 runner, native sampler",
-        (0, 0, 0),
-        "V2",
-        "native",
-        Guess(12.0, 13.8, 16.0),
-        0.0,
-        True,
-        "sm75-q15-v2: 0.50 GiB at 256 x 151,936",
-    ),
-    SamplerRegime(
-        "V2 runner, FlashInfer",
-        (0, 0, 0),
-        "V2",
-        "",
-        Guess(6.0, 6.4, 7.0),
-        0.0,
-        True,
-        "q36-h100-v2, wsl-q05-v2: the profile run skips top-k and top-p",
-    ),
-    SamplerRegime(
-        "V1 runner from 0.21",
-        (0, 21, 0),
-        "V1",
-        "",
-        Guess(6.0, 14.44, 16.0),
-        0.06,
-        True,
-        "p6-70b-* 3.23 GiB with graphs (RTX PRO 6000); l40s-q7-v022",
-    ),
-    SamplerRegime(
-        "V1 runner 0.17 to 0.20",
-        (0, 17, 0),
-        "V1",
-        "",
-        Guess(14.2, 14.44, 15.6),
-        0.06,
-        True,
-        "40 starts of 0.19 on H100 (pv-*), pvv-q14-0.17.0: 5.64 fell to 2.23 from 0.16 to 0.17",
+        "V1 runner 0.17 to 0.20", (0, 17, 0), "V1", "", Guess(14.2, 14.44, 15.6), 0.06, True
     ),
     SamplerRegime(
         "V1 runner to 0.16, FlashInfer",
@@ -109,29 +72,23 @@ SAMPLERS: tuple[SamplerRegime, ...] = (
         Guess(8.0, 10.0, 12.0),
         0.06,
         False,
-        "dl-* on A100 80 GB",
     ),
-    SamplerRegime(
-        "V1 runner to 0.16",
-        (0, 0, 0),
-        "V1",
-        "",
-        Guess(37.6, 38.2, 39.6),
-        0.02,
-        False,
-        "pl-*, pvv-* on H100, 24g-q8fp8, h200-q3next-tp2: the sort of the native sampler",
-    ),
-    SamplerRegime(
-        "V0 runner",
-        (0, 0, 0),
-        "V0",
-        "",
-        Guess(2.0, 6.0, 12.0),
-        0.0,
-        False,
-        "v0-3090-*: the forward pass at full length decides",
-    ),
+    SamplerRegime("V1 runner to 0.16", (0, 0, 0), "V1", "", Guess(37.6, 38.2, 39.6), 0.02),
+    SamplerRegime("V0 runner", (0, 0, 0), "V0", "", Guess(2.0, 6.0, 12.0), 0.0),
 )
+_MEASURED_ON = {
+    "V2 runner": "a80-llama8-v2 (0.31) prints 1.44 with an unknown estimate inside: between 6.5 "
+    "and 39",
+    "V2 runner, native sampler": "sm75-q15-v2: 0.50 GiB at 256 x 151,936",
+    "V2 runner, FlashInfer": "q36-h100-v2, wsl-q05-v2: the profile run skips top-k and top-p",
+    "V1 runner from 0.21": "p6-70b-* 3.23 GiB with graphs (RTX PRO 6000); l40s-q7-v022",
+    "V1 runner 0.17 to 0.20": "40 starts of 0.19 on H100 (pv-*), pvv-q14-0.17.0: 5.64 fell to 2.23 "
+    "from 0.16 to 0.17",
+    "V1 runner to 0.16, FlashInfer": "dl-* on A100 80 GB",
+    "V1 runner to 0.16": "pl-*, pvv-* on H100, 24g-q8fp8, h200-q3next-tp2: the sort of the native "
+    "sampler",
+    "V0 runner": "v0-3090-*: the forward pass at full length decides",
+}
 
 VOCABULARIES = (32_000, 120_000, 262_208)
 """Least, likely and most, where the vocabulary is not said: Llama 2 to Gemma 3."""

@@ -15,8 +15,7 @@ from pydantic import Field
 from inventory.base import Frozen, Unknown
 from inventory.common.units import ceil_div, round_up
 from inventory.fit.model.architecture import Architecture, LinearState
-from inventory.fit.settings.settings import EngineSettings
-from inventory.fit.settings.version import Release
+from inventory.fit.settings.settings import EngineSettings, Release
 
 GroupKind = Literal["full", "sliding", "chunked", "linear"]
 

@@ -17,7 +17,7 @@ from inventory.fit.memory.weights import Weights, weights
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
 from inventory.fit.settings.resolve import Resolved
-from inventory.fit.settings.version import NEWEST_READ, Release
+from inventory.fit.settings.settings import NEWEST_READ, Release
 
 Mode = Literal[
     "free",

@@ -8,7 +8,7 @@ from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
 from inventory.fit.settings.resolve import Resolved
-from inventory.fit.settings.version import Release
+from inventory.fit.settings.settings import Release
 
 _CONTEXT_GREW: Release = (0, 18, 0)
 _BLACKWELL_DESKTOP = 12.0

@@ -13,7 +13,7 @@ from inventory.fit.memory.span import NOTHING, Span, around, exactly, most
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
 from inventory.fit.settings.resolve import Resolved
-from inventory.fit.settings.version import NEWEST_READ, Release, shown
+from inventory.fit.settings.settings import NEWEST_READ, Release, shown
 
 _SPARSE_TOKENS = 8192
 _CAPTURE_LIMIT = 512

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import Field
 
-from inventory.base import Frozen, Unknown
+from inventory.base import NOT_ASKED, Frozen, Unknown
 from inventory.common.units import GIB, MIB, from_gib, gib
 from inventory.errors import DesiredStateError
 from inventory.fit.memory.span import Span, around, exactly
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from inventory.hardware import Gpu, GpuProcess
 
 LinkKind = Literal["nvlink", "pcie"]
-_NOT_ASKED = Unknown(unknown="not asked")
 
 
 class Card(Frozen):
@@ -28,14 +27,14 @@ class Card(Frozen):
 
     name: str
     total: Span = Field(description="bytes that the engine sees: cudaMemGetInfo, not NVML")
-    nvml_total: int | Unknown = Field(default=_NOT_ASKED, description="bytes, as nvidia-smi says")
-    capability: str | Unknown = Field(default=_NOT_ASKED, description="compute, e.g. 12.0")
+    nvml_total: int | Unknown = Field(default=NOT_ASKED, description="bytes, as nvidia-smi says")
+    capability: str | Unknown = Field(default=NOT_ASKED, description="compute, e.g. 12.0")
     link: LinkKind | Unknown = Field(
-        default=_NOT_ASKED, description="how cards of this class usually reach each other"
+        default=NOT_ASKED, description="how cards of this class usually reach each other"
     )
     unified: bool = Field(default=False, description="shares the host's memory (GB10)")
     free: int | Unknown = Field(
-        default=_NOT_ASKED, description="bytes that NVML calls free; not asked: an idle card"
+        default=NOT_ASKED, description="bytes that NVML calls free; not asked: an idle card"
     )
     holders: tuple[str, ...] = Field(default=(), description="who holds the rest, for people")
 
@@ -109,27 +108,16 @@ def card(name: str) -> Card | Unknown:
     return Card(
         name=known.name,
         total=exactly(from_gib(known.engine_gib)),
-        nvml_total=known.nvml_mib * MIB if known.nvml_mib else _NOT_ASKED,
+        nvml_total=known.nvml_mib * MIB if known.nvml_mib else NOT_ASKED,
         capability=known.capability,
         link=known.link,
         unified=known.unified,
     )
 
 
-def card_with_memory(name: str, engine_total: int) -> Card:
-    """A card whose memory the engine printed itself.
-
-    + engine_total: bytes, as in "Free memory on device cuda:0 (a/b GiB)": b
-    """
-    known = card(name)
-    if isinstance(known, Unknown):
-        return Card(name=name, total=exactly(engine_total))
-    return known.model_copy(update={"total": exactly(engine_total)})
-
-
 def card_of(
     gpu: Gpu,
-    link: LinkKind | Unknown = _NOT_ASKED,
+    link: LinkKind | Unknown = NOT_ASKED,
     processes: tuple[GpuProcess, ...] = (),
     leaving: frozenset[str] = frozenset(),
 ) -> Card:

@@ -1,4 +1,4 @@
-"""What the engine fills in where the settings say nothing: by version, card and model.
+"""What the engine fills in where the settings say nothing, and the most that is proposed to it.
 
 Rules of vLLM 0.32.0 engine/arg_utils.py:2894-2985 and config/; when each came is said beside it.
 """
@@ -8,11 +8,17 @@ from __future__ import annotations
 from pydantic import Field
 
 from inventory.base import Frozen, Unknown
+from inventory.common.units import GIB
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card, LinkKind
-from inventory.fit.settings.defaults import HUGE_CARD, default_max_num_seqs, is_large
-from inventory.fit.settings.settings import EngineSettings, Runner, Sampler
-from inventory.fit.settings.version import NEWEST_READ, Release, release
+from inventory.fit.settings.settings import (
+    NEWEST_READ,
+    EngineSettings,
+    Release,
+    Runner,
+    Sampler,
+    release,
+)
 
 UTILISATION_092_SINCE: Release = (0, 20, 0)
 """vllm-project/vllm#38284: together with the charge for estimated graphs."""
@@ -24,6 +30,12 @@ V2_ESTIMATE_SINCE: Release = (0, 28, 0)
 """The V2 starts of 0.26 and 0.27 were not charged (NOTES.md section 4, rule 7)."""
 V1_SINCE: Release = (0, 8, 0)
 V0_WHOLE_PROMPTS = 32_768
+LARGE_CARD, HUGE_CARD = 70 * GIB, 160 * GIB
+SMALL_CARD_SEQS_SINCE: Release = (0, 8, 5)
+"""Before, every card got 1024 (n-q32int8-3090, d32-4090-083)."""
+
+MOST_UTILISATION_SEVERAL = 0.93
+"""On several GPUs: 0.95 left NCCL without buffers (rtx6kpro troubleshooting)."""
 
 
 class Resolved(Frozen):
@@ -97,6 +109,40 @@ def resolve(
         link=link,
         filled=tuple(filled),
     )
+
+
+def is_large(total: int, name: str) -> bool:
+    """Whether the engine takes the larger defaults: from 70 GiB, but never on an A100.
+
+    + total: bytes of the card. The engine asks NVML, which says a little more than the engine
+      sees; no card is near enough to 70 GiB for that to matter
+    + name: of the card; empty where it is not known
+    """
+    return total >= LARGE_CARD and "a100" not in name.lower()
+
+
+def default_max_num_seqs(
+    total: int, name: str, runner: Runner = "V1", version: Release = NEWEST_READ
+) -> int:
+    """``max_num_seqs`` of a server that was given none.
+
+    + total: bytes of the card, as NVML or the engine says
+    + name: of the card; empty where it is not known
+
+    >>> default_max_num_seqs(80 * GIB, "NVIDIA H100 80GB HBM3")
+    1024
+    >>> default_max_num_seqs(80 * GIB, "NVIDIA A100-SXM4-80GB")
+    256
+    """
+    if runner == "V0":
+        return 256
+    everywhere = runner == "V1" and version < SMALL_CARD_SEQS_SINCE
+    return 1024 if everywhere or is_large(total, name) else 256
+
+
+def most_utilisation(gpus: int) -> float:
+    """The largest ``gpu_memory_utilization`` that works on so many GPUs, memory permitting."""
+    return MOST_UTILISATION_SEVERAL if gpus > 1 else 1.0
 
 
 def _runner(architecture: Architecture, version: Release) -> Runner:

@@ -12,10 +12,11 @@ from typing import Any, NamedTuple
 
 from inventory.base import Unknown
 from inventory.common.units import from_gib
+from inventory.fit.memory.span import exactly
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.config import read_architecture
 from inventory.fit.model.reading import as_mapping, as_texts
-from inventory.fit.settings.card import Card, card, card_with_memory
+from inventory.fit.settings.card import Card, card
 from inventory.fit.settings.settings import EngineSettings, Runner, Sampler
 
 _RUNNERS: tuple[Runner, ...] = ("V0", "V1", "V2")
@@ -130,12 +131,20 @@ def case_of(raw: Mapping[str, Any], models: Mapping[str, Mapping[str, Any]]) -> 
     )
 
 
+def _card_with_memory(name: str, engine_total: int) -> Card:
+    """A card whose memory the engine printed itself: b of "Free memory on device (a/b GiB)"."""
+    known = card(name)
+    if isinstance(known, Unknown):
+        return Card(name=name, total=exactly(engine_total))
+    return known.model_copy(update={"total": exactly(engine_total)})
+
+
 def _cards(gpu: Mapping[str, Any]) -> tuple[Card, ...]:
     name, total, count = gpu.get("name"), gpu.get("mem_gib"), gpu.get("count")
     number = min(count, 1024) if isinstance(count, int) and count > 0 else 1
     label = name if isinstance(name, str) else "unnamed"
     if isinstance(total, (int, float)) and 0 < total < _LARGEST_CARD:
-        return (card_with_memory(label, from_gib(total)),) * number
+        return (_card_with_memory(label, from_gib(total)),) * number
     known = card(label)
     return () if isinstance(known, Unknown) else (known,) * number
 

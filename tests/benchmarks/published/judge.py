@@ -8,7 +8,7 @@ from typing import Literal
 
 from inventory.base import Unknown
 from inventory.fit.fit import Fit
-from inventory.fit.settings.version import release
+from inventory.fit.settings.settings import release
 from tests.benchmarks.published.cases import Case, printed_gib
 from tests.benchmarks.published.classes import RULES_OF_CLASS, SHAPE_CLASSES
 

@@ -13,9 +13,8 @@ from inventory.fit.fit import fit
 from inventory.fit.legality.flags import Help, flag_verdicts, read_help, words_of
 from inventory.fit.model.config import read_architecture
 from inventory.fit.settings.card import parse_cards
-from inventory.fit.settings.settings import EngineSettings
+from inventory.fit.settings.settings import EngineSettings, release, shown
 from inventory.fit.settings.settings_of import settings_of
-from inventory.fit.settings.version import release, shown
 from inventory.service import Service
 from tests.inventory.fit.data import (
     FIXTURES,

@@ -13,8 +13,7 @@ from inventory.common.units import GIB
 from inventory.fit.answer.derive import Parallel, parallel_sizes
 from inventory.fit.answer.load_time import LoadTime, load_time
 from inventory.fit.model.config import read_architecture
-from inventory.fit.settings.settings import EngineSettings
-from inventory.fit.settings.version import Release
+from inventory.fit.settings.settings import EngineSettings, Release
 from tests.inventory.fit.data import GPT_OSS_20B, KIMI_INT4, KIMI_NVFP4, LLAMA_8B, MINIMAX, asked
 
 NEW: Release = (0, 32, 0)
@@ -102,10 +101,6 @@ def test_field_logs_lie_inside_the_range() -> None:
 
 def test_the_files_decide_where_they_are_known() -> None:
     assert loads(KIMI_INT4, 1).likely > 300
-
-
-def test_a_slow_disk_slows_everything() -> None:
-    assert loads(MINIMAX, 230e9, disk=0.5e9).fastest > 460
 
 
 def test_start_limits_hold_three_slow_failures() -> None:

@@ -13,8 +13,7 @@ from inventory.common.units import from_gib
 from inventory.fit.memory.kv import KvLayout, kv_layout
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.model.config import read_architecture
-from inventory.fit.settings.settings import EngineSettings
-from inventory.fit.settings.version import Release
+from inventory.fit.settings.settings import EngineSettings, Release
 from tests.inventory.fit.data import (
     GPT_OSS_20B,
     KIMI_INT4,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from inventory.base import Unknown
 from inventory.fit.legality.shapes import shape_verdicts
-from inventory.fit.settings.version import release
+from inventory.fit.settings.settings import release
 from tests.benchmarks.published.cases import case_of
 from tests.benchmarks.published.classes import SHAPE_CLASSES
 from tests.benchmarks.published.score import Row, token_error, totals

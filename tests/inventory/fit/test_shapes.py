@@ -12,8 +12,7 @@ from inventory.base import Unknown
 from inventory.fit.answer.verdict import Verdict
 from inventory.fit.legality.shapes import legal_sizes, shape_verdicts
 from inventory.fit.model.config import read_architecture
-from inventory.fit.settings.settings import EngineSettings
-from inventory.fit.settings.version import Release
+from inventory.fit.settings.settings import EngineSettings, Release
 from tests.inventory.fit.data import GPT_OSS_20B, KIMI_INT4, LLAMA_8B, MINIMAX, QWEN35_MOE
 
 OLD: Release = (0, 20, 2)

@@ -1,4 +1,4 @@
-"""What the engine chooses for a card by itself."""
+"""What the engine fills in for a card by itself."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inventory.common.units import GIB
-from inventory.fit.settings.defaults import default_max_num_seqs, most_utilisation
+from inventory.fit.settings.resolve import default_max_num_seqs, most_utilisation
 
 
 @pytest.mark.parametrize(
