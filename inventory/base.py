@@ -38,6 +38,27 @@ NOT_ASKED = Unknown(unknown="not asked")
 """The value of a field that nobody read."""
 
 
+class NotKnownError(Exception):
+    """A computation needs a value that is unknown.
+
+    + reason: the unknown value
+    """
+
+    def __init__(self, reason: Unknown) -> None:
+        super().__init__(reason.unknown)
+        self.reason = reason
+
+
+def need(value: T | Unknown) -> T:
+    """The value.
+
+    + raises: NotKnownError where it is unknown
+    """
+    if isinstance(value, Unknown):
+        raise NotKnownError(value)
+    return value
+
+
 def known(value: T | Unknown, otherwise: T) -> T:
     """The value, or ``otherwise`` where it is unknown: for display and for ordering only."""
     return otherwise if isinstance(value, Unknown) else value

@@ -9,29 +9,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from inventory.fit.memory.span import Span
+from inventory.fit.memory.span import Guess
 from inventory.fit.settings.settings import Release
 
 HALF_PRECISION = 2
 """Bytes of a number in 16 bit."""
 LATER: Release = (0, 21, 0)
 """Since when CUDA graphs, and what desktop cards hold outside torch, are smaller."""
-
-
-class Guess(NamedTuple):
-    """A constant with the range in which measurements lay."""
-
-    low: float
-    likely: float
-    high: float
-
-    def times(self, amount: float) -> Span:
-        """As an amount of bytes.
-
-        + amount: bytes for each; GIB for a constant in GiB
-        """
-        low, likely, high = (round(amount * end) for end in self)
-        return Span(low=low, likely=likely, high=high)
 
 
 class SamplerRegime(NamedTuple):

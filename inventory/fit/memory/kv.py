@@ -12,10 +12,10 @@ from typing import Literal
 
 from pydantic import Field
 
-from inventory.base import Frozen, Unknown
+from inventory.base import Frozen, NotKnownError, Unknown, known, need
 from inventory.common.units import ceil_div, round_up
 from inventory.fit.model.architecture import Architecture, LinearState
-from inventory.fit.settings.settings import EngineSettings, Release
+from inventory.fit.settings.settings import NEWEST_READ, EngineSettings, Release
 
 GroupKind = Literal["full", "sliding", "chunked", "linear"]
 
@@ -154,28 +154,22 @@ def kv_layout(
     + engine: the version, whose rules apply; unknown: the newest
     + batched_tokens: max_num_batched_tokens as resolved
     """
-    version = (0, 32, 0) if isinstance(engine, Unknown) else engine
     if architecture.compressed_kv:
         return Unknown(unknown="config.json does not describe this model's compressed cache")
-    kinds = _kinds(architecture, settings, version)
-    if isinstance(kinds, Unknown):
-        return kinds
-    full = token_bytes(architecture, settings, "full")
-    window = token_bytes(architecture, settings, "sliding")
-    state = state_bytes(architecture.state, settings)
-    counts = Counter(kinds)
-    sizes: dict[GroupKind, int | Unknown] = {
-        "full": full,
-        "sliding": window,
-        "chunked": window,
-        "linear": state,
+    try:
+        return _layout(architecture, settings, known(engine, NEWEST_READ), batched_tokens)
+    except NotKnownError as error:
+        return error.reason
+
+
+def _layout(a: Architecture, settings: EngineSettings, version: Release, batched: int) -> KvLayout:
+    counts = Counter(_kinds(a, settings, version))
+    token: dict[GroupKind, int] = {
+        kind: _state_bytes(a.state, settings)
+        if kind == "linear"
+        else _token_bytes(a, settings, kind)
+        for kind in counts
     }
-    token: dict[GroupKind, int] = {}
-    for kind in counts:
-        size = sizes[kind]
-        if isinstance(size, Unknown):
-            return size
-        token[kind] = size
     block = settings.block_size or DEFAULT_BLOCK
     attention = max((size for kind, size in token.items() if kind != "linear"), default=0)
     page = attention * block
@@ -188,15 +182,12 @@ def kv_layout(
     layers = counts.total()
     if len(counts) > 1:
         layers = _group_size(list(counts.values()), version)
-    groups = _groups(architecture, counts, token, page, block, layers)
-    if isinstance(groups, Unknown):
-        return groups
     return KvLayout(
-        groups=groups,
+        groups=_groups(a, counts, token, page, block, layers),
         # A pipeline stage has its share of every group's layers.
         block_bytes=page * ceil_div(layers, settings.pp),
         dcp=settings.dcp,
-        batched_tokens=batched_tokens,
+        batched_tokens=batched,
         states=(2 if settings.prefix_caching and version >= STATE_COPIES_SINCE else 1)
         + settings.draft_tokens,
         null_block=version >= NULL_BLOCK_SINCE,
@@ -211,16 +202,14 @@ def _groups(
     page: int,
     block: int,
     layers: int,
-) -> tuple[KvGroup, ...] | Unknown:
+) -> tuple[KvGroup, ...]:
     """The block tables: as many of a kind as its layers fill groups of one size."""
     groups: list[KvGroup] = []
     for kind, count in counts.items():
         own = block
         if kind != "linear" and page % (token[kind] * block) == 0:
             own = page // token[kind]
-        reach = {"sliding": architecture.window, "chunked": architecture.chunk}.get(kind)
-        if isinstance(reach, Unknown):
-            return reach
+        reach = need({"sliding": architecture.window, "chunked": architecture.chunk}.get(kind))
         group = KvGroup(kind=kind, layers=layers, block_tokens=own, reach=reach)
         groups += [group] * ceil_div(count, layers)
     # Full layers first: the engine's token count follows the first group.
@@ -229,10 +218,9 @@ def _groups(
 
 def _kinds(
     architecture: Architecture, settings: EngineSettings, version: Release
-) -> list[GroupKind] | Unknown:
+) -> list[GroupKind]:
     """Kinds of the layers that keep a cache."""
-    if isinstance(architecture.layers, Unknown):
-        return architecture.layers
+    need(architecture.layers)
     hybrid = settings.hybrid_kv and version >= HYBRID_SINCE and settings.runner != "V0"
     whole = {"sliding"} if not hybrid else set()
     if not hybrid or version < CHUNKED_HYBRID_SINCE:
@@ -242,7 +230,7 @@ def _kinds(
     if settings.draft:
         kinds += ["full"] * architecture.draft_layers
     if not kinds:
-        return Unknown(unknown="no layer keeps a cache")
+        raise NotKnownError(Unknown(unknown="no layer keeps a cache"))
     return kinds
 
 
@@ -252,7 +240,7 @@ def _group_size(counts: list[int], version: Release) -> int:
     return largest if largest < smallest * ratio else smallest
 
 
-def element_bytes(architecture: Architecture, settings: EngineSettings) -> float | Unknown:
+def _element_bytes(architecture: Architecture, settings: EngineSettings) -> float:
     """Bytes of one number in the cache."""
     name = settings.kv_cache_dtype.lower()
     if name == "auto":
@@ -262,15 +250,26 @@ def element_bytes(architecture: Architecture, settings: EngineSettings) -> float
     for beginning, size in _ELEMENT_BYTES:
         if name.startswith(beginning):
             return size
-    return Unknown(unknown=f"the size of kv_cache_dtype {name[:20]!r} is not known")
+    raise NotKnownError(Unknown(unknown=f"the size of kv_cache_dtype {name[:20]!r} is not known"))
 
 
-def token_bytes(architecture: Architecture, settings: EngineSettings, kind: str) -> int | Unknown:
+def kv_shape(a: Architecture, kind: str) -> tuple[int, int, int]:
+    """Heads of keys and values in a layer, and the widths of a key and of a value.
+
+    + kind: of the layer: in some models the full layers differ from the others
+    + raises: NotKnownError
+    """
+    heads, dim, value = a.kv_heads, a.head_dim, a.value_dim
+    if kind == "full" and a.global_kv_heads:
+        heads = a.global_kv_heads
+    if kind == "full" and a.global_head_dim:
+        dim = value = a.global_head_dim
+    return need(heads), need(dim), need(value)
+
+
+def _token_bytes(a: Architecture, settings: EngineSettings, kind: str) -> int:
     """Bytes of a token in one layer of a rank."""
-    a = architecture
-    size = element_bytes(a, settings)
-    if isinstance(size, Unknown):
-        return size
+    size = _element_bytes(a, settings)
     if a.mla is not None:
         latent = round((a.mla.kv_rank + a.mla.rope) * size)
         sparse = a.indexer is not None
@@ -279,27 +278,16 @@ def token_bytes(architecture: Architecture, settings: EngineSettings, kind: str)
         elif settings.kv_cache_dtype == "fp8_ds_mla" or (sparse and size == 1):
             latent = SPARSE_FP8
         return latent + (a.indexer.head_dim + INDEXER_SCALE if a.indexer else 0)
-    heads, dim, value = a.kv_heads, a.head_dim, a.value_dim
-    if kind == "full" and a.global_kv_heads:
-        heads = a.global_kv_heads
-    if kind == "full" and a.global_head_dim:
-        dim = value = a.global_head_dim
-    if isinstance(heads, Unknown):
-        return heads
-    if isinstance(dim, Unknown):
-        return dim
-    if isinstance(value, Unknown):
-        return value
+    heads, dim, value = kv_shape(a, kind)
     # A rank holds at least one head: beyond as many ranks as heads the cache shrinks no more.
     return round(max(1, heads // settings.tp) * (dim + value) * size)
 
 
-def state_bytes(state: LinearState | Unknown | None, settings: EngineSettings) -> int | Unknown:
+def _state_bytes(state: LinearState | Unknown | None, settings: EngineSettings) -> int:
     """Bytes of one layer's state for one request on a rank."""
+    state = need(state)
     if state is None:
         return 0
-    if isinstance(state, Unknown):
-        return state
     convolution = ceil_div(state.conv_channels, settings.tp) * (state.conv_kernel - 1)
     heads = ceil_div(state.value_heads, settings.tp)
     recurrent = heads * state.key_dim * state.value_dim

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from inventory.common.units import GIB
 from inventory.fit.memory import constants as c
-from inventory.fit.memory.span import Span
+from inventory.fit.memory.span import Guess, Span
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
 from inventory.fit.settings.resolve import Resolved
@@ -24,7 +24,7 @@ def not_torch(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> 
     return _not_torch_several(resolved, cards, version).times(GIB)
 
 
-def _not_torch_single(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> c.Guess:
+def _not_torch_single(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> Guess:
     if resolved.settings.pp > 1:
         return c.NOT_TORCH_STAGE
     if version < _CONTEXT_GREW and _is_graphics_card(cards):
@@ -32,7 +32,7 @@ def _not_torch_single(resolved: Resolved, cards: tuple[Card, ...], version: Rele
     return _since(c.NOT_TORCH_SINGLE, version)
 
 
-def _not_torch_several(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> c.Guess:
+def _not_torch_several(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> Guess:
     if resolved.link == "nvlink":
         return _since(c.NOT_TORCH_NVLINK, version)
     if resolved.link == "pcie" and version < c.LATER and _is_desktop_blackwell(cards):
@@ -40,7 +40,7 @@ def _not_torch_several(resolved: Resolved, cards: tuple[Card, ...], version: Rel
     if resolved.link == "pcie":
         return _since(c.NOT_TORCH_PCIE, version)
     nvlink, pcie = _since(c.NOT_TORCH_NVLINK, version), _since(c.NOT_TORCH_PCIE, version)
-    return c.Guess(
+    return Guess(
         min(nvlink.low, pcie.low),
         (nvlink.likely + pcie.likely) / 2,
         max(nvlink.high, pcie.high),
@@ -76,5 +76,5 @@ def used_before(architecture: Architecture, resolved: Resolved, cards: tuple[Car
     return nvlink.times(GIB)
 
 
-def _since(table: tuple[tuple[Release, c.Guess], ...], version: Release) -> c.Guess:
+def _since(table: tuple[tuple[Release, Guess], ...], version: Release) -> Guess:
     return next(guess for since, guess in table if version >= since)

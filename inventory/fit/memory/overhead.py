@@ -57,7 +57,7 @@ def overhead(architecture: Architecture, resolved: Resolved, cards: tuple[Card, 
     forward = _forward(architecture, resolved, workspace, remarks)
     vision = _vision(architecture, resolved)
     peak = most(sampler + workspace if regime.keeps_workspace else sampler, forward)
-    activation = _scaled(peak + vision, c.UNMEASURED_SPREAD if remarks else c.ACTIVATION_SPREAD)
+    activation = (c.UNMEASURED_SPREAD if remarks else c.ACTIVATION_SPREAD).times(peak + vision)
     graphs = _graphs(architecture, resolved, version)
     estimate = NOTHING
     if resolved.charges_graphs:
@@ -119,7 +119,7 @@ def _sampler(
     if isinstance(logits, Unknown):
         remarks.append(f"the sampler's share is a guess: {logits.unknown}")
         low, likely, high = (resolved.max_num_seqs * size for size in c.VOCABULARIES)
-        return _scaled(Span(low=low, likely=likely, high=high), regime.per_logit)
+        return regime.per_logit.times(Span(low=low, likely=likely, high=high))
     hidden = architecture.hidden
     element = resolved.settings.element_bytes
     output = (
@@ -208,11 +208,3 @@ def _warmup(architecture: Architecture, resolved: Resolved, sampler: Span) -> tu
     if architecture.experts is not None and scheme is not None and scheme.method == "mxfp4":
         reserve += round(sampler.likely * c.RESERVE_MXFP4)
     return need, around(reserve, reserve // 2, reserve // 2)
-
-
-def _scaled(span: Span, by: c.Guess) -> Span:
-    return Span(
-        low=round(span.low * by.low),
-        likely=round(span.likely * by.likely),
-        high=round(span.high * by.high),
-    )

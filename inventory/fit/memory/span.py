@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
+from typing import NamedTuple, Self
 
 from pydantic import Field, model_validator
 
@@ -59,6 +59,35 @@ class Span(Frozen):
         if self.is_exact:
             return gib(self.likely)
         return f"{gib(self.likely)} ({self.low / 2**30:,.2f} to {self.high / 2**30:,.2f})"
+
+
+class Guess(NamedTuple):
+    """A number with the range in which it lies: a measured constant, or a computed amount."""
+
+    low: float
+    likely: float
+    high: float
+
+    @classmethod
+    def exactly(cls, number: float) -> Guess:
+        """A number without doubt."""
+        return cls(number, number, number)
+
+    def __mul__(self, by: float) -> Guess:  # type: ignore[override]
+        """So many times each end."""
+        return Guess(self.low * by, self.likely * by, self.high * by)
+
+    def times(self, amount: float | Span) -> Span:
+        """As an amount of bytes.
+
+        + amount: bytes for each; GIB for a constant in GiB
+        """
+        ends = amount if isinstance(amount, Span) else Guess.exactly(amount)
+        return Span(
+            low=round(ends.low * self.low),
+            likely=round(ends.likely * self.likely),
+            high=round(ends.high * self.high),
+        )
 
 
 def exactly(amount: int) -> Span:

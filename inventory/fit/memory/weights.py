@@ -6,15 +6,16 @@ Three sources, the best that there is: safetensors headers (exact), the size of 
 
 from __future__ import annotations
 
+from itertools import chain
 from typing import Literal
 
 from pydantic import Field
 
-from inventory.base import Frozen, Unknown
+from inventory.base import Frozen, NotKnownError, Unknown, need
 from inventory.common.units import ceil_div
 from inventory.fit.memory.constants import HALF_PRECISION
 from inventory.fit.memory.matrices import Matrices, Piece, absorbed, rotary
-from inventory.fit.memory.span import Span
+from inventory.fit.memory.span import Guess, Span
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.settings import EngineSettings
 
@@ -70,15 +71,17 @@ def _weights(architecture: Architecture, settings: EngineSettings) -> Weights | 
         size = Unknown(unknown="the weights are converted when loaded")
     elif architecture.checkpoint is not None:
         size = architecture.checkpoint.size
-    stages = _stages(architecture, settings)
-    if isinstance(stages, Unknown):
+    try:
+        stages = _stages(architecture, settings)
+    except NotKnownError as error:
+        unknown = error.reason.unknown
         if isinstance(size, Unknown):
-            return Unknown(unknown=f"{stages.unknown}; {size.unknown}")
+            return Unknown(unknown=f"{unknown}; {size.unknown}")
         share = size // (settings.tp * settings.pp)
         return Weights(
             per_rank=Span(low=share, likely=share, high=round(share * (1 + _UNSPLIT_SPREAD))),
             source="files",
-            remark=f"split evenly, because {stages.unknown}",
+            remark=f"split evenly, because {unknown}",
         )
     fullest = max(stages, key=lambda stage: _sum(stage).likely)
     computed = _sum(fullest)
@@ -90,10 +93,13 @@ def _weights(architecture: Architecture, settings: EngineSettings) -> Weights | 
             parts=parts,
             remark="" if computed.is_exact else _why_wide(architecture),
         )
-    whole = [piece for stage in stages for piece in stage if piece.stored]
-    draft = _unused_draft(architecture, settings)
+    whole = [piece for piece in chain.from_iterable(stages) if piece.stored]
+    # Bytes of the draft layers in the files that are not used, so not loaded.
+    alone = settings.model_copy(update={"tp": 1, "ep": False})
+    unused = [] if settings.draft else Matrices(architecture, alone).draft()
+    draft = round(sum(piece.size.likely for piece in unused))
     # Some configurations name draft layers that the files do not hold (MiniMax-M2).
-    if size < sum(piece.low for piece in whole) + _DRAFT_THERE * draft:
+    if size < sum(piece.size.low for piece in whole) + _DRAFT_THERE * draft:
         draft = 0
     return Weights(
         per_rank=_scaled(computed, whole, size - draft, settings),
@@ -109,9 +115,9 @@ def _scaled(computed: Span, whole: list[Piece], loaded: int, settings: EngineSet
     + whole: everything that is stored in the files
     + loaded: bytes of the files that are loaded
     """
-    low = sum(piece.low for piece in whole)
-    middle = sum(piece.likely for piece in whole)
-    high = sum(piece.high for piece in whole)
+    low = sum(piece.size.low for piece in whole)
+    middle = sum(piece.size.likely for piece in whole)
+    high = sum(piece.size.high for piece in whole)
     # Between the least, the likely and the most that the architecture allows the files decide;
     # what they have beyond that is split like any matrix.
     if loaded < middle:
@@ -165,40 +171,25 @@ def _from_headers(architecture: Architecture, settings: EngineSettings) -> Weigh
     )
 
 
-def _stages(architecture: Architecture, settings: EngineSettings) -> list[list[Piece]] | Unknown:
+def _stages(architecture: Architecture, settings: EngineSettings) -> list[list[Piece]]:
     """The pieces of every pipeline stage."""
-    layers, vocabulary, hidden = (
-        architecture.layers,
-        architecture.padded_vocabulary,
-        architecture.hidden,
-    )
-    for number in (layers, hidden, vocabulary):
-        if isinstance(number, Unknown):
-            return number
-    assert isinstance(layers, int) and isinstance(hidden, int)  # noqa: S101, PT018
-    assert isinstance(vocabulary, int)  # noqa: S101
-    matrices = Matrices(architecture, settings)
-    matrix = float(vocabulary * hidden * settings.element_bytes)
+    layers, matrices = need(architecture.layers), Matrices(architecture, settings)
+    matrix = need(architecture.padded_vocabulary) * need(architecture.hidden)
+    loading = rotary(architecture) + absorbed(architecture, settings)
     stages: list[list[Piece]] = []
     first = 0
     for stage, count in enumerate(layers_per_stage(layers, settings.pp)):
-        pieces: list[Piece] = []
-        for layer in range(first, first + count):
-            found = matrices.layer(layer)
-            if isinstance(found, Unknown):
-                return found
-            pieces += found
+        pieces = [piece for layer in range(first, first + count) for piece in matrices.layer(layer)]
         first += count
         if stage == 0:
-            pieces.append(Piece.exact("embedding", matrix, settings.tp))
+            pieces.append(matrices.plain("embedding", matrix, settings.tp))
             pieces += matrices.vision()
         if stage == settings.pp - 1:
             if not architecture.tied or settings.pp > 1:
-                pieces.append(Piece.exact("output", matrix, settings.tp))
+                pieces.append(matrices.plain("output", matrix, settings.tp))
             if settings.draft:
                 pieces += matrices.draft()
-        loading = rotary(architecture) + absorbed(architecture, settings)
-        pieces.append(Piece.exact("made by loading", loading, 1, stored=False))
+        pieces.append(Piece("made by loading", Guess.exactly(loading), 1, stored=False))
         stages.append(pieces)
     return stages
 
@@ -217,19 +208,11 @@ def layers_per_stage(layers: int, stages: int) -> list[int]:
     return counts
 
 
-def _unused_draft(architecture: Architecture, settings: EngineSettings) -> int:
-    """Bytes of the draft layers in the files, where they are not used and so not loaded."""
-    if settings.draft:
-        return 0
-    alone = settings.model_copy(update={"tp": 1, "ep": False})
-    return round(sum(piece.likely for piece in Matrices(architecture, alone).draft()))
-
-
 def _sum(pieces: list[Piece]) -> Span:
     return Span(
-        low=round(sum(piece.low / piece.share for piece in pieces)),
-        likely=round(sum(piece.likely / piece.share for piece in pieces)),
-        high=round(sum(piece.high / piece.share for piece in pieces)),
+        low=round(sum(piece.size.low / piece.share for piece in pieces)),
+        likely=round(sum(piece.size.likely / piece.share for piece in pieces)),
+        high=round(sum(piece.size.high / piece.share for piece in pieces)),
     )
 
 
@@ -237,10 +220,9 @@ def _weight_parts(fullest: list[Piece], stages: list[list[Piece]]) -> tuple[Weig
     totals: dict[str, float] = {}
     shares: dict[str, float] = {}
     for piece in fullest:
-        shares[piece.name] = shares.get(piece.name, 0.0) + piece.likely / piece.share
-    for stage in stages:
-        for piece in stage:
-            totals[piece.name] = totals.get(piece.name, 0.0) + piece.likely
+        shares[piece.name] = shares.get(piece.name, 0.0) + piece.size.likely / piece.share
+    for piece in chain.from_iterable(stages):
+        totals[piece.name] = totals.get(piece.name, 0.0) + piece.size.likely
     whole = {piece.name for piece in fullest if piece.share == 1}
     return tuple(
         WeightPart(
