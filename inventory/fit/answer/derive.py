@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
 from inventory.base import Frozen, Unknown
 from inventory.fit.answer.load_time import LoadTime, load_time
 from inventory.fit.legality.shapes import shape_verdicts
-from inventory.fit.memory.memory import Memory, memory
+from inventory.fit.memory.memory import Memory, with_sequences
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
 from inventory.fit.settings.resolve import Resolved, most_utilisation
 from inventory.fit.settings.settings import EngineSettings, Release
 
 SEQUENCES = (1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
+_FROM_MEMORY = ("max_num_seqs", "most_seqs", "gpu_memory_utilization", "max_model_len")
 ENOUGH_SEQUENCES = 256
 """More are not derived by themselves: the sampler pays for each, and few boxes serve that many
 users at once. Who needs them asks for them."""
@@ -85,62 +88,41 @@ def derive(
 
     + found: the memory of the start as resolved
     """
-    if isinstance(found, Unknown):
-        size = Unknown(unknown=found.unknown)
-        return Derived(
-            max_num_seqs=size,
-            most_seqs=size,
-            gpu_memory_utilization=size,
-            max_model_len=size,
-            load=_load_time(architecture, size, resolved.settings),
-        )
-    safe, most = _sequences(architecture, resolved, cards, found)
-    longest = found.longest
     settings = resolved.settings
-    total = sum(part.total for part in found.weights.parts)
-    weight_bytes = total or found.weights.per_rank.likely * settings.tp * settings.pp
+    weight_bytes: int | Unknown
+    open_settings: dict[str, Any]
+    if isinstance(found, Unknown):
+        weight_bytes = found
+        open_settings = dict.fromkeys(_FROM_MEMORY, found)
+    else:
+        total = sum(part.total for part in found.weights.parts)
+        weight_bytes = total or found.weights.per_rank.likely * settings.tp * settings.pp
+        safe, most = _sequences(architecture, cards, found)
+        utilisation = _utilisation(resolved, found)
+        length = found.longest if isinstance(found.longest, Unknown) else found.longest.low
+        open_settings = dict(zip(_FROM_MEMORY, (safe, most, utilisation, length), strict=True))
     return Derived(
-        max_num_seqs=safe,
-        most_seqs=most,
-        gpu_memory_utilization=_utilisation(resolved, found),
-        max_model_len=longest if isinstance(longest, Unknown) else longest.low,
-        load=_load_time(architecture, weight_bytes, settings),
-    )
-
-
-def _load_time(
-    architecture: Architecture, weight_bytes: int | Unknown, settings: EngineSettings
-) -> LoadTime | Unknown:
-    return load_time(
-        architecture,
-        weight_bytes,
-        given=settings.load_seconds,
-        eager=settings.enforce_eager,
-        engines=settings.dp,
+        **open_settings,
+        load=load_time(
+            architecture,
+            weight_bytes,
+            given=settings.load_seconds,
+            eager=settings.enforce_eager,
+            engines=settings.dp,
+        ),
     )
 
 
 def _sequences(
-    architecture: Architecture,
-    resolved: Resolved,
-    cards: tuple[Card, ...],
-    found: Memory,
+    architecture: Architecture, cards: tuple[Card, ...], found: Memory
 ) -> tuple[int, int]:
     """The largest number that works at the worst end, and the largest that probably does."""
     safe = most = 0
     for seqs in SEQUENCES:
-        other = memory(
-            architecture,
-            resolved.model_copy(update={"max_num_seqs": seqs}),
-            cards,
-            found.weights,
-        )
-        if isinstance(other, Unknown):
-            continue
-        lefts = [margin.left for margin in other.margins]
-        if not most and all(left.likely >= 0 for left in lefts):
+        other = with_sequences(architecture, found, cards, seqs)
+        if not most and all(margin.left.likely >= 0 for margin in other.margins):
             most = seqs
-        if seqs <= ENOUGH_SEQUENCES and all(left.low >= 0 for left in lefts):
+        if seqs <= ENOUGH_SEQUENCES and all(margin.left.low >= 0 for margin in other.margins):
             safe = seqs
             break
     return safe, most

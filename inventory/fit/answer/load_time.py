@@ -13,9 +13,9 @@ from inventory.base import Frozen, Unknown
 from inventory.fit.model.architecture import Architecture
 from inventory.start_limits import start_limits
 
-LOADER_FAST, LOADER_LIKELY, LOADER_SLOW = 6.2e9, 2.0e9, 0.8e9
+LOADER = 6.2e9, 2.0e9, 0.8e9
 """Bytes a second of the loader: from the page cache; from one NVMe; the slower field logs."""
-BESIDES_FAST, BESIDES_LIKELY, BESIDES_SLOW = 35, 110, 180
+BESIDES = 35, 110, 180
 """Seconds of imports, NCCL, compilation, profile run, capture: warm caches; likely; cold."""
 BESIDES_EAGER = 45
 """The same without compilation and capture, at most."""
@@ -60,28 +60,24 @@ def load_time(
     + eager: without CUDA graphs and compilation
     + engines: data parallel size
     """
-    size = architecture.checkpoint.size if architecture.checkpoint else weight_bytes
-    if isinstance(size, Unknown):
-        size = weight_bytes
-    if isinstance(size, Unknown):
-        return size if given is None else _limited((given, given, given), given, engines)
-    besides = [BESIDES_FAST, BESIDES_LIKELY, BESIDES_SLOW]
-    if eager:
-        besides = [min(seconds, BESIDES_EAGER) for seconds in besides]
-    fastest, likely, slowest = (
-        round(size / speed) + seconds
-        for speed, seconds in zip((LOADER_FAST, LOADER_LIKELY, LOADER_SLOW), besides, strict=True)
-    )
-    return _limited((fastest, likely, slowest), given or max(LEAST_LOAD, slowest), engines)
-
-
-def _limited(times: tuple[int, int, int], given: int, engines: int) -> LoadTime:
-    limits = start_limits(given)
+    size = weight_bytes
+    if architecture.checkpoint and not isinstance(architecture.checkpoint.size, Unknown):
+        size = architecture.checkpoint.size
+    if not isinstance(size, Unknown):
+        fastest, likely, slowest = (
+            round(size / speed) + (min(seconds, BESIDES_EAGER) if eager else seconds)
+            for speed, seconds in zip(LOADER, BESIDES, strict=True)
+        )
+    elif given is None:
+        return size
+    else:
+        fastest = likely = slowest = given
+    limits = start_limits(given or max(LEAST_LOAD, slowest))
     patience = limits.patience
     return LoadTime(
-        fastest=times[0],
-        likely=times[1],
-        slowest=times[2],
+        fastest=fastest,
+        likely=likely,
+        slowest=slowest,
         given=limits.load,
         patience=patience,
         start_limit_interval=limits.interval,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from inventory.base import Unknown
 from inventory.common.units import GIB, gib
-from inventory.fit.answer.verdict import Verdict
+from inventory.fit.answer.verdict import Verdict, prediction
 from inventory.fit.legality.shapes import legal_sizes
-from inventory.fit.memory.memory import Margin, Memory, Mode, memory
+from inventory.fit.memory.memory import Margin, Memory, Mode, with_sequences
 from inventory.fit.memory.span import Span
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
@@ -43,42 +45,42 @@ TIGHT = GIB
 FEWER_SEQUENCES = (512, 256, 128, 64, 32, 16)
 
 
+class _Start(NamedTuple):
+    """A start whose memory is known."""
+
+    architecture: Architecture
+    found: Memory
+    cards: tuple[Card, ...]
+
+
 def memory_verdicts(
-    architecture: Architecture,
-    found: Memory,
-    cards: tuple[Card, ...],
+    architecture: Architecture, found: Memory, cards: tuple[Card, ...]
 ) -> tuple[Verdict, ...]:
     """The failures, from the first that is met; after a likely one the rest does not matter.
 
     + found: the memory of the start
     """
+    start = _Start(architecture, found, cards)
     verdicts: list[Verdict] = []
     for margin in found.margins:
-        left = margin.left
-        if left.low >= (TIGHT if margin.mode == "warmup" else 0):
+        if margin.left.low >= (TIGHT if margin.mode == "warmup" else 0):
             continue
-        verdict = _verdict(architecture, found, cards, margin)
-        verdicts.append(verdict)
-        if verdict.certain or verdict.fails:
+        verdicts.append(_verdict(start, margin))
+        if margin.left.likely < 0:
             if margin.mode in {"blocks", "context"}:
-                verdicts += _by_sampler(architecture, found, cards)
+                verdicts += _by_sampler(start)
             break
     return tuple(verdicts)
 
 
-def _verdict(
-    architecture: Architecture,
-    found: Memory,
-    cards: tuple[Card, ...],
-    margin: Margin,
-) -> Verdict:
-    choices = _choices(architecture, found, cards, margin.mode)
+def _verdict(start: _Start, margin: Margin) -> Verdict:
+    choices = _choices(start, margin.mode)
     return Verdict(
         rule=_ENDS[margin.mode][0],
         certain=margin.left.high < 0,
         fails=margin.left.likely < 0,
-        wanted=_wanted(found, margin.mode),
-        found=_found(found, cards, margin),
+        wanted=_wanted(start.found, margin.mode),
+        found=_found(start.found, start.cards, margin),
         why=_why(margin),
         next_step=f"set {', or '.join(choices)}" if choices else "use more or larger GPUs",
         choices=choices,
@@ -162,58 +164,37 @@ def _why(margin: Margin) -> str:
     return "tight but possible: starts with the same flags differ by up to 1 GiB"
 
 
-def _by_sampler(
-    architecture: Architecture,
-    found: Memory,
-    cards: tuple[Card, ...],
-) -> tuple[Verdict, ...]:
+def _by_sampler(start: _Start) -> tuple[Verdict, ...]:
     """Where fewer sequences alone would resolve it: the sampler's peak is the cause."""
-    seqs = _enough_with(architecture, found, cards)
+    seqs, asked = _enough_with(start), start.found.resolved.max_num_seqs
     if seqs is None:
         return ()
-    peak = found.overhead.sampler
+    peak = start.found.overhead.sampler.shown()
     return (
-        Verdict(
-            rule="sampler",
-            certain=False,
-            fails=False,
-            wanted=f"max_num_seqs {found.resolved.max_num_seqs}",
-            found=f"the sampler's warm-up of {found.resolved.max_num_seqs} sequences takes "
-            f"{peak.shown()} of the budget",
-            why="with fewer sequences the same start works",
-            next_step=f"set --max-num-seqs {seqs}",
-            choices=(f"--max-num-seqs {seqs}",),
+        prediction(
+            "sampler",
+            f"max_num_seqs {asked}",
+            f"the sampler's warm-up of {asked} sequences takes {peak} of the budget",
+            "with fewer sequences the same start works",
+            f"set --max-num-seqs {seqs}",
+            f"--max-num-seqs {seqs}",
         ),
     )
 
 
-def _enough_with(
-    architecture: Architecture,
-    found: Memory,
-    cards: tuple[Card, ...],
-) -> int | None:
-    """The most sequences with which the start probably works; None where none does."""
+def _enough_with(start: _Start) -> int | None:
+    """The most sequences with which the start probably works; None if every number fails."""
     for seqs in FEWER_SEQUENCES:
-        if seqs >= found.resolved.max_num_seqs:
-            continue
-        other = memory(
-            architecture,
-            found.resolved.model_copy(update={"max_num_seqs": seqs}),
-            cards,
-            found.weights,
-        )
-        if not isinstance(other, Unknown) and all(m.left.likely >= 0 for m in other.margins):
-            return seqs
+        if seqs < start.found.resolved.max_num_seqs:
+            other = with_sequences(start.architecture, start.found, start.cards, seqs)
+            if all(margin.left.likely >= 0 for margin in other.margins):
+                return seqs
     return None
 
 
-def _choices(
-    architecture: Architecture,
-    found: Memory,
-    cards: tuple[Card, ...],
-    mode: Mode,
-) -> tuple[str, ...]:
+def _choices(start: _Start, mode: Mode) -> tuple[str, ...]:
     """Flags that resolve it, each by itself."""
+    architecture, found, cards = start
     settings = found.resolved.settings
     choices: list[str] = []
     if mode == "free":
@@ -224,12 +205,12 @@ def _choices(
         choices += [f"--gpu-memory-utilization {fits:.2f}"] if fits > 0 else []
         return tuple(choices)
     if mode in {"sampler-profile", "warmup", "blocks", "context", "states", "graphs"}:
-        seqs = _enough_with(architecture, found, cards)
+        seqs = _enough_with(start)
         choices += [f"--max-num-seqs {seqs}"] if seqs is not None else []
     if mode == "context":
         shorter = _shorter(found)
         choices += [f"--max-model-len {shorter}"] if shorter else []
-        if settings.kv_cache_dtype == "auto" and not _is_small(found):
+        if settings.kv_cache_dtype == "auto":
             choices.append("--kv-cache-dtype fp8")
         if architecture.mla is not None and settings.dcp == 1 and settings.tp > 1:
             choices.append(f"--decode-context-parallel-size {settings.tp}")
@@ -251,7 +232,3 @@ def _shorter(found: Memory) -> int:
         return 0
     likely, low = found.longest.likely, found.longest.low
     return likely if likely < wished else low if low < wished else 0
-
-
-def _is_small(found: Memory) -> bool:
-    return found.resolved.settings.kv_cache_dtype.startswith("fp8")

@@ -23,3 +23,34 @@ class Verdict(Frozen):
     def text(self) -> str:
         """One line for people."""
         return f"[{self.rule}] {self.found}: {self.why}. {self.next_step}"
+
+
+def certainty(
+    rule: str,
+    wanted: str,
+    found: str,
+    why: str,
+    next_step: str,
+    *choices: str,
+    certain: bool = True,
+) -> Verdict:
+    """A verdict from its four parts.
+
+    + certain: false for a prediction
+    """
+    return Verdict(
+        rule=rule,
+        certain=certain,
+        wanted=wanted,
+        found=found,
+        why=why,
+        next_step=next_step,
+        choices=choices,
+    )
+
+
+def prediction(
+    rule: str, wanted: str, found: str, why: str, next_step: str, *choices: str
+) -> Verdict:
+    """A verdict that warns."""
+    return certainty(rule, wanted, found, why, next_step, *choices, certain=False)

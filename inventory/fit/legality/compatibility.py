@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from inventory.base import Unknown
-from inventory.fit.answer.verdict import Verdict
+from inventory.fit.answer.verdict import Verdict, certainty, prediction
 from inventory.fit.legality import engine_names
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
@@ -68,15 +68,14 @@ def compatibility_verdicts(
 
 def _world(settings: EngineSettings, cards: tuple[Card, ...]) -> Iterator[Verdict]:
     if cards and settings.gpus > len(cards):
-        yield Verdict(
-            rule="world-size",
-            certain=True,
-            wanted=f"TP {settings.tp} x PP {settings.pp} x DP {settings.dp}",
-            found=f"{settings.tp} x {settings.pp} x {settings.dp} = {settings.gpus} ranks, "
+        yield certainty(
+            "world-size",
+            f"TP {settings.tp} x PP {settings.pp} x DP {settings.dp}",
+            f"{settings.tp} x {settings.pp} x {settings.dp} = {settings.gpus} ranks, "
             f"and {len(cards)} GPUs",
-            why="each rank takes a GPU of its own, and the engine refuses",
-            next_step=f"use a product of at most {len(cards)}",
-            choices=(f"TP={len(cards)}",),
+            "each rank takes a GPU of its own, and the engine refuses",
+            f"use a product of at most {len(cards)}",
+            f"TP={len(cards)}",
         )
 
 
@@ -84,60 +83,56 @@ def _engine(a: Architecture, resolved: Resolved) -> Iterator[Verdict]:
     name, engine = a.name, resolved.engine
     if isinstance(name, Unknown) or isinstance(engine, Unknown):
         return
-    removed = engine_names.last_supported().get(name)
+    removed = engine_names.LAST_SUPPORTED.get(name)
     last = release(removed) if removed else None
     if last is not None and not isinstance(last, Unknown) and engine > last:
-        yield Verdict(
-            rule="engine-version",
-            certain=True,
-            wanted=f"{name} on vLLM {shown(engine)}",
-            found=f"the last version that has it is {removed}",
-            why="the engine refuses: 'was supported in vLLM until'",
-            next_step=f"use vLLM {removed}, in an environment of its own",
-            choices=(f"vllm=={removed}",),
+        yield certainty(
+            "engine-version",
+            f"{name} on vLLM {shown(engine)}",
+            f"the last version that has it is {removed}",
+            "the engine refuses: 'was supported in vLLM until'",
+            f"use vLLM {removed}, in an environment of its own",
+            f"vllm=={removed}",
         )
         return
     checked = engine_names.CHECKED_FROM.get(name)
     if checked is not None:
         oldest = release(checked)
         if not isinstance(oldest, Unknown) and engine < oldest:
-            yield Verdict(
-                rule="engine-version",
-                certain=False,
-                wanted=f"{name} on vLLM {shown(engine)}",
-                found=f"the recipes serve it with {checked} or newer",
-                why="an older engine may not have the class ('are not supported for now'), or its "
+            yield prediction(
+                "engine-version",
+                f"{name} on vLLM {shown(engine)}",
+                f"the recipes serve it with {checked} or newer",
+                "an older engine may not have the class ('are not supported for now'), or its "
                 "parsers",
-                next_step=f"use vLLM {checked} or newer",
-                choices=(f"vllm>={checked}",),
+                f"use vLLM {checked} or newer",
+                f"vllm>={checked}",
             )
-    native = name in engine_names.models()
+    native = name in engine_names.MODELS
     if engine[:2] == engine_names.READ_FROM[:2] and not native:
-        yield Verdict(
-            rule="engine-version",
-            certain=False,
-            wanted=f"{name} on vLLM {shown(engine)}",
-            found="this version has no implementation of that class",
-            why="it is refused, or runs slowly through the Transformers backend",
-            next_step="use the version that the model's card names",
+        yield prediction(
+            "engine-version",
+            f"{name} on vLLM {shown(engine)}",
+            "this version has no implementation of that class",
+            "it is refused, or runs slowly through the Transformers backend",
+            "use the version that the model's card names",
         )
     if a.custom_code and not native and not resolved.settings.trust_remote_code:
-        yield Verdict(
-            rule="custom-code",
-            certain=False,
-            wanted=f"{name} without --trust-remote-code",
-            found="config.json has auto_map: the repository brings Python code of its own",
-            why="configuration or tokenizer do not load without it",
-            next_step="read that code, then set trust_remote_code=True",
-            choices=("--trust-remote-code",),
+        yield prediction(
+            "custom-code",
+            f"{name} without --trust-remote-code",
+            "config.json has auto_map: the repository brings Python code of its own",
+            "configuration or tokenizer do not load without it",
+            "read that code, then set trust_remote_code=True",
+            "--trust-remote-code",
         )
 
 
 def _parsers(settings: EngineSettings, engine: Release | Unknown) -> Iterator[Verdict]:
     known = not isinstance(engine, Unknown) and engine[:2] == engine_names.READ_FROM[:2]
     for flag, name, names in (
-        ("--tool-call-parser", settings.tool_call_parser, engine_names.tool_call_parsers()),
-        ("--reasoning-parser", settings.reasoning_parser, engine_names.reasoning_parsers()),
+        ("--tool-call-parser", settings.tool_call_parser, engine_names.TOOL_CALL_PARSERS),
+        ("--reasoning-parser", settings.reasoning_parser, engine_names.REASONING_PARSERS),
     ):
         if name is None or name in names:
             continue
@@ -145,14 +140,14 @@ def _parsers(settings: EngineSettings, engine: Release | Unknown) -> Iterator[Ve
         from difflib import get_close_matches  # noqa: PLC0415
 
         near = tuple(get_close_matches(name, sorted(names), n=3, cutoff=0.5))
-        yield Verdict(
-            rule="parser",
+        yield certainty(
+            "parser",
+            f"{flag} {name}",
+            f"vLLM {shown(engine_names.READ_FROM)} has {len(names)} of them, not this one",
+            "the engine refuses an unknown parser at the start, unless a plugin registers it",
+            f"choose {', or '.join(near)}" if near else "leave the parser out",
+            *near,
             certain=known,
-            wanted=f"{flag} {name}",
-            found=f"vLLM {shown(engine_names.READ_FROM)} has {len(names)} of them, not this one",
-            why="the engine refuses an unknown parser at the start, unless a plugin registers it",
-            next_step=f"choose {', or '.join(near)}" if near else "leave the parser out",
-            choices=near,
         )
 
 
@@ -160,15 +155,15 @@ def _length(a: Architecture, settings: EngineSettings) -> Iterator[Verdict]:
     if settings.max_model_len is None or isinstance(a.context, Unknown):
         return
     if settings.max_model_len > a.context:
-        yield Verdict(
-            rule="context",
-            certain="VLLM_ALLOW_LONG_MAX_MODEL_LEN=1" not in settings.flags,
-            wanted=f"max_model_len {settings.max_model_len:,}",
-            found=f"the model's context is {a.context:,} tokens",
-            why="the engine refuses a longer one",
-            next_step=f"set max_model_len to {a.context} or less, or rope scaling in the model's "
+        yield certainty(
+            "context",
+            f"max_model_len {settings.max_model_len:,}",
+            f"the model's context is {a.context:,} tokens",
+            "the engine refuses a longer one",
+            f"set max_model_len to {a.context} or less, or rope scaling in the model's "
             "configuration",
-            choices=(f"--max-model-len {a.context}",),
+            f"--max-model-len {a.context}",
+            certain="VLLM_ALLOW_LONG_MAX_MODEL_LEN=1" not in settings.flags,
         )
 
 
@@ -182,13 +177,12 @@ def _method(a: Architecture, settings: EngineSettings) -> Iterator[Verdict]:
         have = "compressed-tensors"
     have = _ALIASES.get(have, have)
     if asked and asked != have:
-        yield Verdict(
-            rule="quantization",
-            certain=True,
-            wanted=f"--quantization {settings.quantization}",
-            found=f"the checkpoint is {scheme.method}",
-            why="the engine refuses a method that the checkpoint does not have",
-            next_step="leave --quantization out: the checkpoint says it itself",
+        yield certainty(
+            "quantization",
+            f"--quantization {settings.quantization}",
+            f"the checkpoint is {scheme.method}",
+            "the engine refuses a method that the checkpoint does not have",
+            "leave --quantization out: the checkpoint says it itself",
         )
 
 
@@ -200,46 +194,42 @@ def _capability(a: Architecture, resolved: Resolved, cards: tuple[Card, ...]) ->
     if scheme is not None:
         least = next((cc for name, cc in _LEAST_CAPABILITY if scheme.method.startswith(name)), None)
         if least is not None and capability < least:
-            yield Verdict(
-                rule="capability",
-                certain=True,
-                wanted=f"{scheme.method} on {cards[0].name}",
-                found=f"compute capability {capability}, and {scheme.method} needs {least}",
-                why="the engine refuses: 'not supported for the current GPU'",
-                next_step="take a checkpoint in another quantisation, or a newer card",
+            yield certainty(
+                "capability",
+                f"{scheme.method} on {cards[0].name}",
+                f"compute capability {capability}, and {scheme.method} needs {least}",
+                "the engine refuses: 'not supported for the current GPU'",
+                "take a checkpoint in another quantisation, or a newer card",
             )
     if settings.dtype == "bfloat16" and capability < _HALF_ONLY:
-        yield Verdict(
-            rule="capability",
-            certain=True,
-            wanted="--dtype bfloat16",
-            found=f"compute capability {capability}, and bfloat16 needs {_HALF_ONLY}",
-            why="the engine refuses",
-            next_step="use --dtype half, or leave it out",
-            choices=("--dtype half",),
+        yield certainty(
+            "capability",
+            "--dtype bfloat16",
+            f"compute capability {capability}, and bfloat16 needs {_HALF_ONLY}",
+            "the engine refuses",
+            "use --dtype half, or leave it out",
+            "--dtype half",
         )
     if settings.kv_cache_dtype.startswith("fp8") and capability < _NATIVE_FP8:
-        yield Verdict(
-            rule="fp8-kv",
-            certain=False,
-            wanted=f"--kv-cache-dtype {settings.kv_cache_dtype}",
-            found=f"compute capability {capability}, and fp8 arithmetic starts at {_NATIVE_FP8}",
-            why="kernels fail with 'type fp8e4nv not supported' (vllm-project/vllm#26431)",
-            next_step="leave kv_cache_dtype out",
-            choices=("--kv-cache-dtype auto",),
+        yield prediction(
+            "fp8-kv",
+            f"--kv-cache-dtype {settings.kv_cache_dtype}",
+            f"compute capability {capability}, and fp8 arithmetic starts at {_NATIVE_FP8}",
+            "kernels fail with 'type fp8e4nv not supported' (vllm-project/vllm#26431)",
+            "leave kv_cache_dtype out",
+            "--kv-cache-dtype auto",
         )
     if a.mla is not None and capability >= _SM120:
         flags = " ".join(settings.flags)
         if "TRITON_MLA" not in flags and "FLASHINFER_MLA" not in flags:
-            yield Verdict(
-                rule="attention-backend",
-                certain=False,
-                wanted=f"multi-head latent attention on {cards[0].name}",
-                found=f"compute capability {capability} has few back ends for it: TRITON_MLA, and "
+            yield prediction(
+                "attention-backend",
+                f"multi-head latent attention on {cards[0].name}",
+                f"compute capability {capability} has few back ends for it: TRITON_MLA, and "
                 "FLASHINFER_MLA_SPARSE_SM120 for sparse models",
-                why="the engine may find none: 'No valid attention backend found'",
-                next_step="set --attention-backend TRITON_MLA",
-                choices=("--attention-backend TRITON_MLA",),
+                "the engine may find none: 'No valid attention backend found'",
+                "set --attention-backend TRITON_MLA",
+                "--attention-backend TRITON_MLA",
             )
     is_nvfp4 = scheme is not None and "nvfp4" in scheme.method
     engine = resolved.engine
@@ -250,29 +240,26 @@ def _capability(a: Architecture, resolved: Resolved, cards: tuple[Card, ...]) ->
         and not isinstance(engine, Unknown)
         and engine < NVFP4_SM120_SINCE
     ):
-        yield Verdict(
-            rule="capability",
-            certain=False,
-            wanted=f"NVFP4 experts on {cards[0].name}",
-            found=f"vLLM {shown(engine)} at compute capability {capability}",
-            why="FlashInfer's kernels of that version do not support it (vllm-project/vllm#33417)",
-            next_step=f"use vLLM {shown(NVFP4_SM120_SINCE)} or newer",
-            choices=(f"vllm>={shown(NVFP4_SM120_SINCE)}",),
+        yield prediction(
+            "capability",
+            f"NVFP4 experts on {cards[0].name}",
+            f"vLLM {shown(engine)} at compute capability {capability}",
+            "FlashInfer's kernels of that version do not support it (vllm-project/vllm#33417)",
+            f"use vLLM {shown(NVFP4_SM120_SINCE)} or newer",
+            f"vllm>={shown(NVFP4_SM120_SINCE)}",
         )
 
 
 def _utilisation(resolved: Resolved) -> Iterator[Verdict]:
     if resolved.utilisation >= _FULL_UTILISATION and resolved.settings.gpus > 1:
-        yield Verdict(
-            rule="nccl-room",
-            certain=False,
-            wanted=f"gpu_memory_utilization {resolved.utilisation} on "
-            f"{resolved.settings.gpus} GPUs",
-            found=f"{1 - resolved.utilisation:.0%} of each card is left outside the budget",
-            why="NCCL allocates buffers after the budget is spent and failed there at 0.95 "
+        yield prediction(
+            "nccl-room",
+            f"gpu_memory_utilization {resolved.utilisation} on {resolved.settings.gpus} GPUs",
+            f"{1 - resolved.utilisation:.0%} of each card is left outside the budget",
+            "NCCL allocates buffers after the budget is spent and failed there at 0.95 "
             "('Failed to CUDA calloc', local-inference-lab/rtx6kpro troubleshooting)",
-            next_step=f"use {MOST_UTILISATION_SEVERAL} or less",
-            choices=(f"--gpu-memory-utilization {MOST_UTILISATION_SEVERAL}",),
+            f"use {MOST_UTILISATION_SEVERAL} or less",
+            f"--gpu-memory-utilization {MOST_UTILISATION_SEVERAL}",
         )
 
 

@@ -122,27 +122,14 @@ HCXVisionForCausalLM=0.28.0 MPTForCausalLM=0.28.0 MptForCausalLM=0.28.0 RWForCau
 StableLMEpochForCausalLM=0.28.0 PrithviGeoSpatialMAE=0.28.0
 """
 
-
-def models() -> frozenset[str]:
-    """Classes that the engine has an implementation of."""
-    return frozenset(_MODELS.split())
-
-
-def tool_call_parsers() -> frozenset[str]:
-    """Names that ``--tool-call-parser`` takes."""
-    return frozenset(_TOOL_CALL_PARSERS.split())
-
-
-def reasoning_parsers() -> frozenset[str]:
-    """Names that ``--reasoning-parser`` takes."""
-    return frozenset(_REASONING_PARSERS.split())
-
-
-def last_supported() -> dict[str, str]:
-    """Classes that were removed, and the last version that had them."""
-    return dict(pair.split("=") for pair in _LAST_SUPPORTED.split())
-
-
+MODELS = frozenset(_MODELS.split())
+"""Classes that the engine implements."""
+TOOL_CALL_PARSERS = frozenset(_TOOL_CALL_PARSERS.split())
+"""Names that ``--tool-call-parser`` takes."""
+REASONING_PARSERS = frozenset(_REASONING_PARSERS.split())
+"""Names that ``--reasoning-parser`` takes."""
+LAST_SUPPORTED = dict(pair.split("=") for pair in _LAST_SUPPORTED.split())
+"""Classes that were removed, and the last version that had them."""
 CHECKED_FROM: dict[str, str] = {
     "MiniMaxM2ForCausalLM": "0.20.2",
     "KimiK25ForConditionalGeneration": "0.19.1",

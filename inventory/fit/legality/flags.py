@@ -7,7 +7,7 @@ import re
 from pydantic import Field
 
 from inventory.base import Frozen, Unknown
-from inventory.fit.answer.verdict import Verdict
+from inventory.fit.answer.verdict import Verdict, certainty
 
 _FLAG = re.compile(r"(?<![\w-])(--?[A-Za-z][\w-]*)")
 _CHOICES = re.compile(r"(--[a-z][\w-]*)[ =]+\{([^{}]{1,20000})\}")
@@ -81,14 +81,13 @@ def flag_verdicts(arguments: tuple[str, ...], engine: Help, version: str) -> tup
         if plain not in engine.flags and not _abbreviates(plain, engine):
             near = _near(plain, engine.flags)
             verdicts.append(
-                Verdict(
-                    rule="flag",
-                    certain=True,
-                    wanted=f"the flag {name}",
-                    found=f"{name} is not among the {len(engine.flags)} flags of vLLM {version}",
-                    why="the engine ends at once with 'unrecognized arguments'",
-                    next_step=f"did you mean {', '.join(near)}?" if near else "leave it out",
-                    choices=near,
+                certainty(
+                    "flag",
+                    f"the flag {name}",
+                    f"{name} is not among the {len(engine.flags)} flags of vLLM {version}",
+                    "the engine ends at once with 'unrecognized arguments'",
+                    f"did you mean {', '.join(near)}?" if near else "leave it out",
+                    *near,
                 )
             )
             continue
@@ -96,14 +95,14 @@ def flag_verdicts(arguments: tuple[str, ...], engine: Help, version: str) -> tup
         if allowed and value is not None and value not in allowed:
             near = _near(value, frozenset(allowed))
             verdicts.append(
-                Verdict(
-                    rule=_rule_of(plain),
+                certainty(
+                    _rule_of(plain),
+                    f"{plain} {value}",
+                    f"{value} is not among its values in vLLM {version}",
+                    "the engine refuses it at the start",
+                    f"choose one of {', '.join(near or allowed[:12])}",
+                    *(near or allowed[:12]),
                     certain=not (plugged and plain.endswith("-parser")),
-                    wanted=f"{plain} {value}",
-                    found=f"{value} is not among its values in vLLM {version}",
-                    why="the engine refuses it at the start",
-                    next_step=f"choose one of {', '.join(near or allowed[:12])}",
-                    choices=near or allowed[:12],
                 )
             )
     return tuple(verdicts)

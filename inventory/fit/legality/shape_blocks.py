@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from inventory.base import Unknown
+from inventory.base import Unknown, known
 from inventory.fit.memory.ignored import Ignored, modules
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.settings import NEWEST_READ, EngineSettings, Release, shown
@@ -26,9 +26,9 @@ class Problem(NamedTuple):
     """One division that leaves a rest."""
 
     rule: str
-    certain: bool
     found: str
     why: str
+    certain: bool = True
 
 
 def quotient(value: int, by: int) -> str:
@@ -55,18 +55,18 @@ def fp8_experts(
     finer = math.gcd(*scheme.block, share, hidden) if not rest else 0
     what = f"{quotient(moe.intermediate, settings.tp)}, not a multiple of {block}"
     why = f"FP8 weights have one scale for each {block} rows or columns of an expert"
-    version = NEWEST_READ if isinstance(engine, Unknown) else engine
+    version = known(engine, NEWEST_READ)
     if finer >= REFINED_LEAST and version >= REFINES_SINCE:
         yield Problem(
             "fp8-block-refined",
-            False,
             what,
             f"{why}; {shown(version)} refines the blocks to {finer} x {finer}, which only the "
             "Triton kernels take, and they are slower at it",
+            certain=False,
         )
         return
     sure = finer < REFINED_LEAST or version < REFINES_NOT_BEFORE
-    yield Problem("fp8-block", sure, what, f"{why}, and {shown(version)} does not split them")
+    yield Problem("fp8-block", what, f"{why}, and {shown(version)} does not split them", sure)
 
 
 def fp8_dense(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
@@ -76,13 +76,11 @@ def fp8_dense(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
         return
     rows, columns = scheme.block
     for name, total, out in _split_dimensions(a, settings):
-        share, rest = divmod(total, settings.tp)
-        if rest or share % (rows if out else columns):
+        size = rows if out else columns
+        if total % (settings.tp * size):
             yield Problem(
                 "fp8-block",
-                True,
-                f"{name}: {quotient(total, settings.tp)}, not a multiple of "
-                f"{rows if out else columns}",
+                f"{name}: {quotient(total, settings.tp)}, not a multiple of {size}",
                 "FP8 weights have one scale for each block, and a block cannot be split",
             )
             return
@@ -129,14 +127,13 @@ def groups(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
         # The experts' kernels halve the group until it fits (moe_wna16.py): slower, not wrong.
         inputs.append(("experts", moe.intermediate, False))
     for name, total, certain in inputs:
-        share, rest = divmod(total, settings.tp)
-        if rest or share % scheme.group:
+        if total % (settings.tp * scheme.group):
             yield Problem(
                 "group-size",
-                certain,
                 f"{name}: {quotient(total, settings.tp)}, not a multiple of the group size "
                 f"{scheme.group}",
                 "weights of one group share a scale, and a group cannot be split over ranks",
+                certain,
             )
 
 

@@ -8,12 +8,11 @@ groups of quantised weights are in shape_blocks.py.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 from inventory.base import Unknown
-from inventory.fit.answer.verdict import Verdict
+from inventory.fit.answer.verdict import Verdict, certainty
 from inventory.fit.legality.shape_blocks import Problem, fp8_dense, fp8_experts, groups, quotient
-from inventory.fit.model.architecture import Architecture
+from inventory.fit.model.architecture import Architecture, Dimension, LinearState
 from inventory.fit.settings.settings import EngineSettings, Release
 
 _LARGEST_TP = 16
@@ -32,23 +31,15 @@ def shape_verdicts(
         return ()
     choices = legal_choices(architecture, settings, engine, gpus)
     asked = _sizes(settings)
-    next_step = (
-        f"choose {', or '.join(choices)}"
-        if choices
-        else "no tensor parallel size up to "
-        f"{_LARGEST_TP} is legal for this model: check its config.json"
-    )
-    return tuple(
-        Verdict(
-            rule=problem.rule,
-            certain=problem.certain,
-            wanted=asked,
-            found=problem.found,
-            why=problem.why,
-            next_step=next_step,
-            choices=choices,
+    next_step = f"choose {', or '.join(choices)}"
+    if not choices:
+        next_step = (
+            f"no tensor parallel size up to {_LARGEST_TP} is legal for this model: check its "
+            "config.json"
         )
-        for problem in problems
+    return tuple(
+        certainty(one.rule, asked, one.found, one.why, next_step, *choices, certain=one.certain)
+        for one in problems
     )
 
 
@@ -102,116 +93,76 @@ def _sizes(settings: EngineSettings) -> str:
 def _problems(
     a: Architecture, settings: EngineSettings, engine: Release | Unknown
 ) -> Iterator[Problem]:
-    return chain(
-        _heads(a, settings),
-        _kv_heads(a, settings),
-        _vocabulary(a, settings),
-        _state_heads(a, settings),
-        _vision_heads(a, settings),
-        _expert_count(a, settings),
-        fp8_experts(a, settings, engine),
-        fp8_dense(a, settings),
-        groups(a, settings),
-        _stages(a, settings),
-        _context_parallel(a, settings),
-    )
-
-
-def _heads(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
-    if isinstance(a.heads, int) and a.heads % settings.tp:
+    yield from _divisions(a, settings)
+    ranks = settings.tp * settings.dp if settings.ep else settings.tp
+    if a.experts is not None and ranks > a.experts.count:
         yield Problem(
-            "heads",
-            True,
-            f"{a.heads} attention heads: {quotient(a.heads, settings.tp)}, not a whole number",
-            "each rank takes the same number of attention heads, and the engine refuses",
+            "experts",
+            f"{a.experts.count} experts for {ranks} ranks",
+            "the engine refuses more ranks than experts",
         )
+    yield from fp8_experts(a, settings, engine)
+    yield from fp8_dense(a, settings)
+    yield from groups(a, settings)
+    if isinstance(a.layers, int) and settings.pp > a.layers:
+        yield Problem(
+            "pipeline",
+            f"{settings.pp} pipeline stages for {a.layers} layers",
+            "every stage needs a layer",
+        )
+    yield from _context_parallel(a, settings)
 
 
-def _kv_heads(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
-    if a.mla is not None:
-        return
-    for heads in {a.kv_heads, a.global_kv_heads} - {None}:
+def _divisions(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
+    """What every rank takes an equal share of."""
+
+    def uneven(rule: str, number: Dimension, name: str, why: str) -> Iterator[Problem]:
+        if isinstance(number, int) and number % settings.tp:
+            found = f"{name.format(number)}: {quotient(number, settings.tp)}, not a whole number"
+            yield Problem(rule, found, why)
+
+    yield from uneven(
+        "heads",
+        a.heads,
+        "{} attention heads",
+        "each rank takes the same number of attention heads, and the engine refuses",
+    )
+    kv_heads = set() if a.mla else {a.kv_heads, a.global_kv_heads} - {None}
+    for heads in kv_heads:
         if isinstance(heads, int) and heads % settings.tp and settings.tp % heads:
             yield Problem(
                 "kv-heads",
-                True,
                 f"{heads} KV heads: neither {quotient(heads, settings.tp)} nor "
                 f"{quotient(settings.tp, heads)} is a whole number",
                 "KV heads are either split evenly or repeated evenly over the ranks",
             )
-
-
-def _vocabulary(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
-    padded = a.padded_vocabulary
-    if isinstance(padded, int) and padded % settings.tp:
-        yield Problem(
-            "vocabulary",
-            True,
-            f"vocabulary of {padded} (padded to 64): {quotient(padded, settings.tp)}, "
-            "not a whole number",
-            "the embedding is split evenly over the ranks",
-        )
-
-
-def _state_heads(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
-    if a.state is None or isinstance(a.state, Unknown):
-        return
-    if a.state.value_heads % settings.tp:
-        yield Problem(
+    yield from uneven(
+        "vocabulary",
+        a.padded_vocabulary,
+        "vocabulary of {} (padded to 64)",
+        "the embedding is split evenly over the ranks",
+    )
+    if isinstance(a.state, LinearState):
+        yield from uneven(
             "linear-heads",
-            True,
-            f"{a.state.value_heads} heads of linear attention: "
-            f"{quotient(a.state.value_heads, settings.tp)}, not a whole number",
+            a.state.value_heads,
+            "{} heads of linear attention",
             "each rank takes the same number of them",
         )
-
-
-def _vision_heads(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
-    if a.vision is None or settings.vision_data_parallel or settings.language_model_only:
-        return
-    heads = a.vision.heads
-    if isinstance(heads, int) and heads % settings.tp:
-        yield Problem(
+    if a.vision and not (settings.vision_data_parallel or settings.language_model_only):
+        yield from uneven(
             "vision-heads",
-            True,
-            f"{heads} heads of the image encoder: {quotient(heads, settings.tp)}, "
-            "not a whole number",
+            a.vision.heads,
+            "{} heads of the image encoder",
             "the image encoder is split as the text model is, unless "
             "--mm-encoder-tp-mode data gives each rank a whole one",
         )
 
 
-def _expert_count(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
-    moe = a.experts
-    if moe is None:
-        return
-    ranks = settings.tp * settings.dp if settings.ep else settings.tp
-    if ranks > moe.count:
-        yield Problem(
-            "experts",
-            True,
-            f"{moe.count} experts for {ranks} ranks",
-            "the engine refuses more ranks than experts",
-        )
-
-
-def _stages(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
-    if isinstance(a.layers, int) and settings.pp > a.layers:
-        yield Problem(
-            "pipeline",
-            True,
-            f"{settings.pp} pipeline stages for {a.layers} layers",
-            "every stage needs a layer",
-        )
-
-
 def _context_parallel(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
-    if settings.dcp == 1:
-        return
     if settings.tp % settings.dcp:
         yield Problem(
             "context-parallel",
-            True,
             f"{quotient(settings.tp, settings.dcp)}, not a whole number",
             "decode context parallelism divides the ranks of tensor parallelism",
         )
@@ -220,7 +171,6 @@ def _context_parallel(a: Architecture, settings: EngineSettings) -> Iterator[Pro
         if settings.dcp > max(1, most):
             yield Problem(
                 "context-parallel",
-                True,
                 f"{settings.tp} ranks // {a.kv_heads} KV heads = {most}, less than {settings.dcp}",
                 "without MLA only ranks that repeat a KV head can share its context",
             )

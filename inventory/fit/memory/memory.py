@@ -17,7 +17,7 @@ from inventory.fit.memory.weights import Weights, weights
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
 from inventory.fit.settings.resolve import Resolved
-from inventory.fit.settings.settings import NEWEST_READ, Release
+from inventory.fit.settings.settings import Release
 
 Mode = Literal[
     "free",
@@ -82,12 +82,25 @@ def memory(
     """
     if not cards:
         return Unknown(unknown="no GPU was given")
-    total = min((card.total for card in cards), key=lambda span: span.likely)
     held = load or weights(architecture, resolved.settings)
-    if isinstance(held, Unknown):
-        return held
+    return held if isinstance(held, Unknown) else _memory(architecture, resolved, cards, held)
+
+
+def with_sequences(
+    architecture: Architecture, found: Memory, cards: tuple[Card, ...], seqs: int
+) -> Memory:
+    """The memory of the same start with another max_num_seqs."""
+    resolved = found.resolved.model_copy(update={"max_num_seqs": seqs})
+    return _memory(architecture, resolved, cards, found.weights)
+
+
+def _memory(
+    architecture: Architecture, resolved: Resolved, cards: tuple[Card, ...], held: Weights
+) -> Memory:
+    total = min((card.total for card in cards), key=lambda span: span.likely)
     over = overhead(architecture, resolved, cards)
-    requested = requested_bytes(total, resolved)
+    # Rounded up as the engine does (vLLM 0.32.0 v1/worker/utils.py:724).
+    requested = total.each(lambda end: math.ceil(end * resolved.utilisation))
     layout = kv_layout(
         architecture, resolved.settings, resolved.engine, resolved.max_num_batched_tokens
     )
@@ -102,7 +115,7 @@ def memory(
         concurrency = length
     else:
         concurrency = round(layout.concurrency(max(0, available.likely), length), 2)
-    free = min((_free_at_init(card, over) for card in cards), key=lambda span: span.likely)
+    free = min((_free_at_start(card, over) for card in cards), key=lambda span: span.likely)
     return Memory(
         resolved=resolved,
         total=total,
@@ -116,12 +129,6 @@ def memory(
         longest=_longest(layout, available, architecture.context, length),
         margins=_margins(resolved, layout, free, requested, held, over, available),
     )
-
-
-def requested_bytes(total: Span, resolved: Resolved) -> Span:
-    """The budget: the share of the card that utilisation allows, rounded up as the engine does
-    (vLLM 0.32.0 v1/worker/utils.py:724)."""
-    return total.each(lambda end: math.ceil(end * resolved.utilisation))
 
 
 def _margins(
@@ -166,9 +173,8 @@ def _margins(
 
 def _needs_states(layout: KvLayout, resolved: Resolved) -> bool:
     """Whether every sequence must have a block of the pool for itself."""
-    version = NEWEST_READ if isinstance(resolved.engine, Unknown) else resolved.engine
     linear = any(group.kind == "linear" for group in layout.groups)
-    return linear and version >= STATES_SINCE and not resolved.settings.enforce_eager
+    return linear and resolved.version >= STATES_SINCE and not resolved.settings.enforce_eager
 
 
 def _rank_spread(resolved: Resolved, cards: tuple[Card, ...]) -> Span:
@@ -178,7 +184,7 @@ def _rank_spread(resolved: Resolved, cards: tuple[Card, ...]) -> Span:
     return (c.RANK_SPREAD_HOSTS if cards[0].unified else c.RANK_SPREAD).times(GIB)
 
 
-def _free_at_init(card: Card, over: Overhead) -> Span:
+def _free_at_start(card: Card, over: Overhead) -> Span:
     """What the engine finds free: all of an idle card less context and NCCL."""
     free = card.total
     if isinstance(card.free, int):

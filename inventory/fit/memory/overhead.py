@@ -49,7 +49,7 @@ def overhead(architecture: Architecture, resolved: Resolved, cards: tuple[Card, 
     + resolved: the settings with the engine's defaults
     + cards: the GPUs
     """
-    version = NEWEST_READ if isinstance(resolved.engine, Unknown) else resolved.engine
+    version = resolved.version
     regime = _regime(resolved, version)
     remarks = _remarks(resolved, cards)
     sampler = _sampler(architecture, resolved, regime, remarks)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from inventory.base import Frozen, Unknown
+from inventory.base import Frozen, Unknown, known
 from inventory.common.units import GIB
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card, LinkKind
@@ -53,6 +53,11 @@ class Resolved(Frozen):
     link: LinkKind | Unknown
     filled: tuple[str, ...] = Field(description="settings that were not given, and their values")
 
+    @property
+    def version(self) -> Release:
+        """The version whose rules apply: the newest that was read, where it is not known."""
+        return known(self.engine, NEWEST_READ)
+
 
 def resolve(
     architecture: Architecture, settings: EngineSettings, cards: tuple[Card, ...]
@@ -62,7 +67,7 @@ def resolve(
     + cards: the GPUs, the first decides the defaults as device 0 does in the engine
     """
     engine = release(settings.engine)
-    version = NEWEST_READ if isinstance(engine, Unknown) else engine
+    version = known(engine, NEWEST_READ)
     filled: list[str] = []
 
     def fill(name: str, value: object) -> None:
