@@ -46,15 +46,14 @@ def add_fit_command(
     parser.add_argument(
         "--engine", help=f"vLLM's version (default: the service's, or {shown(NEWEST_READ)})"
     )
-    parser.add_argument("--tensor-parallel-size", "-tp", type=_positive, dest="tp")
-    parser.add_argument("--pipeline-parallel-size", "-pp", type=_positive, dest="pp")
-    parser.add_argument("--data-parallel-size", "-dp", type=_positive, dest="dp")
+    for name, short in (("tensor", "tp"), ("pipeline", "pp"), ("data", "dp")):
+        flag = f"--{name}-parallel-size"
+        parser.add_argument(flag, f"-{short}", type=_positive, dest=short)
     parser.add_argument("--decode-context-parallel-size", type=_positive, dest="dcp")
     parser.add_argument("--enable-expert-parallel", "-ep", action="store_true", dest="ep")
     parser.add_argument("--gpu-memory-utilization", type=float)
-    parser.add_argument("--max-model-len", type=_positive)
-    parser.add_argument("--max-num-seqs", type=_positive)
-    parser.add_argument("--max-num-batched-tokens", type=_positive)
+    for name in ("--max-model-len", "--max-num-seqs", "--max-num-batched-tokens"):
+        parser.add_argument(name, type=_positive)
     parser.add_argument("--kv-cache-dtype")
     parser.add_argument("--enforce-eager", action="store_true")
     parser.add_argument("--engine-help", type=Path, metavar="FILE", help="its --help=all, saved")
@@ -123,14 +122,12 @@ def _catalogued(name: str) -> Service | None:
 
 def _overridden(settings: EngineSettings | None, arguments: argparse.Namespace) -> EngineSettings:
     """The catalogue's settings with those of the command line over them."""
-    named = ("gpu_memory_utilization", "max_model_len", "max_num_seqs", "max_num_batched_tokens")
     given = {
-        name: getattr(arguments, name)
-        for name in (*named, "tp", "pp", "dp", "dcp", "kv_cache_dtype")
-        if getattr(arguments, name) is not None
+        name: value
+        for name, value in vars(arguments).items()
+        if name in EngineSettings.model_fields and value is not None and value is not False
     }
-    given |= {name: True for name in ("ep", "enforce_eager") if getattr(arguments, name)}
-    if arguments.engine is not None or settings is None:
+    if "engine" in given or settings is None:
         given["engine"] = arguments.engine or shown(NEWEST_READ)
     utilisation = given.get("gpu_memory_utilization")
     if utilisation is not None and not 0 < utilisation <= 1:

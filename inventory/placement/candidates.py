@@ -9,6 +9,7 @@ from inventory.base import Unknown
 from inventory.common.gpu import idle_limit
 from inventory.hardware import Gpu, GpuProcess, Hardware
 from inventory.placement.result import GpuUser, Rejected, gib
+from inventory.service import Placement
 
 
 @dataclass(frozen=True)
@@ -83,14 +84,8 @@ def is_own(process: GpuProcess, own: frozenset[str]) -> bool:
 def objection(gpu: Gpu, hardware: Hardware, terms: Terms) -> str:
     """Why a GPU may not be taken; empty where it may."""
     used = uses(gpu, hardware, terms.own)
-    for reason in (
-        _unfit(gpu, terms),
-        _taken(gpu, used, named=gpu.uuid in terms.named),
-        _small(gpu, used, terms.memory_needed),
-    ):
-        if reason:
-            return reason
-    return ""
+    taken = _taken(gpu, used, named=gpu.uuid in terms.named)
+    return _unfit(gpu, terms) or taken or _small(gpu, used, terms.memory_needed)
 
 
 def _unfit(gpu: Gpu, terms: Terms) -> str:
@@ -182,13 +177,29 @@ def who(user: GpuUser) -> str:
     return user.unit if isinstance(user.unit, str) else user.process
 
 
-def sort_out(hardware: Hardware, terms: Terms) -> tuple[tuple[Gpu, ...], tuple[Rejected, ...]]:
-    """The candidates and the rejected, both in bus order."""
+@dataclass(frozen=True)
+class Search:
+    """What a placement is chosen from. All GPUs are in bus order.
+
+    + candidates: GPUs that may be taken
+    + rejected: the others, and why
+    """
+
+    wish: Placement
+    hardware: Hardware
+    terms: Terms
+    candidates: tuple[Gpu, ...]
+    rejected: tuple[Rejected, ...]
+
+
+def search(wish: Placement, hardware: Hardware, terms: Terms) -> Search:
+    """The candidates and the rejected."""
+    hardware = hardware.model_copy(update={"gpus": in_bus_order(hardware.gpus)})
     candidates, rejected = [], []
-    for gpu in in_bus_order(hardware.gpus):
+    for gpu in hardware.gpus:
         reason = objection(gpu, hardware, terms)
         if reason:
             rejected.append(Rejected(gpu=gpu.uuid, reason=reason))
         else:
             candidates.append(gpu)
-    return tuple(candidates), tuple(rejected)
+    return Search(wish, hardware, terms, tuple(candidates), tuple(rejected))

@@ -4,18 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from inventory.base import Unknown
+from inventory.base import known
 from inventory.hardware import Gpu, Hardware
 from inventory.placement import refusal
 from inventory.placement.binding import binding
-from inventory.placement.candidates import (
-    Terms,
-    full_name,
-    gpu_users,
-    in_bus_order,
-    is_own,
-    sort_out,
-)
+from inventory.placement.candidates import Search, Terms, full_name, gpu_users, is_own, search
 from inventory.placement.explain import listed, places, reasons, warnings
 from inventory.placement.layout import BoxLayout
 from inventory.placement.ranking import groups, rank
@@ -48,52 +41,41 @@ def place(
         return _on_the_cpu(hardware)
     if hardware.state not in ("ok", "degraded"):
         raise refusal.not_readable(wish, hardware)
-    terms = Terms(
-        own=frozenset(map(full_name, own_units)),
-        memory_needed=memory_needed,
-        exclude=wish.exclude,
-        named=wish.uuids,
-    )
-    hardware = hardware.model_copy(update={"gpus": in_bus_order(hardware.gpus)})
-    box = BoxLayout(hardware)
-    candidates, rejected = sort_out(hardware, terms)
+    terms = Terms(frozenset(map(full_name, own_units)), memory_needed, wish.exclude, wish.uuids)
+    found = search(wish, hardware, terms)
+    box, candidates = BoxLayout(found.hardware), found.candidates
     if wish.uuids:
-        group = _named(wish, hardware, candidates, rejected, terms)
+        group = _named(found)
         said = ["the placement names these GPUs", *reasons(box, group, candidates, "host", "host")]
-        return _chosen(box, group, said, candidates, rejected, terms)
+        return _chosen(box, found, group, said)
 
     if len(candidates) < wish.gpus:
-        raise refusal.too_few(wish, hardware, candidates, rejected, terms)
+        raise refusal.too_few(found)
     bound = box.bound(wish.within, wish.gpus)
     near = [group for group in groups(box, candidates, wish.gpus) if box.satisfies(group, bound)]
     if not near:
-        raise refusal.too_far_apart(wish, box, candidates, rejected, bound, terms)
+        raise refusal.too_far_apart(found, box, bound)
     best = min(near, key=lambda group: rank(box, group, candidates))
     group, kept = _kept(box, best, candidates, keep, bound)
     said = [*reasons(box, group, candidates, wish.within, bound), *kept]
-    return _chosen(box, group, said, candidates, rejected, terms)
+    return _chosen(box, found, group, said)
 
 
-def _named(
-    wish: Placement,
-    hardware: Hardware,
-    candidates: Sequence[Gpu],
-    rejected: Sequence[Rejected],
-    terms: Terms,
-) -> tuple[Gpu, ...]:
+def _named(found: Search) -> tuple[Gpu, ...]:
     """The GPUs that the user named, all of them."""
-    present = {gpu.uuid for gpu in hardware.gpus}
+    wish = found.wish
+    present = [gpu.uuid for gpu in found.hardware.gpus]
     absent = [uuid for uuid in wish.uuids if uuid not in present]
     if absent:
-        box = ", ".join(gpu.uuid for gpu in hardware.gpus) or "none"
+        box = ", ".join(present) or "none"
         raise refusal.contradictory(wish, f"no GPU {', '.join(absent)} on the box; it has {box}")
     if len(wish.uuids) != wish.gpus:
         raise refusal.contradictory(
             wish, f"{len(wish.uuids)} GPUs by name, and placement.gpus={wish.gpus}"
         )
-    group = tuple(gpu for gpu in candidates if gpu.uuid in wish.uuids)
+    group = tuple(gpu for gpu in found.candidates if gpu.uuid in wish.uuids)
     if len(group) < wish.gpus:
-        raise refusal.too_few(wish, hardware, candidates, rejected, terms)
+        raise refusal.too_few(found)
     return group
 
 
@@ -116,18 +98,14 @@ def _kept(
     return before, [f"kept as it was; chosen anew it would be {listed(best)}"]
 
 
-def _chosen(
-    box: BoxLayout,
-    group: Sequence[Gpu],
-    said: Sequence[str],
-    candidates: Sequence[Gpu],
-    rejected: Sequence[Rejected],
-    terms: Terms,
-) -> Chosen:
+def _chosen(box: BoxLayout, found: Search, group: Sequence[Gpu], said: Sequence[str]) -> Chosen:
     uuids = tuple(gpu.uuid for gpu in group)
     spare = [
-        Rejected(gpu=gpu.uuid, reason=f"free and not needed, {places([gpu])}, {_free(gpu)}")
-        for gpu in candidates
+        Rejected(
+            gpu=gpu.uuid,
+            reason=f"free and not needed, {places([gpu])}, {gib(gpu.memory_free)} free",
+        )
+        for gpu in found.candidates
         if gpu.uuid not in uuids
     ]
     order = {gpu.uuid: n for n, gpu in enumerate(box.hardware.gpus)}
@@ -137,9 +115,9 @@ def _chosen(
         numa_nodes=tuple(gpu.numa_node for gpu in group),
         closeness=box.closeness(group),
         why=tuple(said),
-        warnings=tuple(warnings(box, group, terms)),
-        rejected=tuple(sorted((*rejected, *spare), key=lambda one: order[one.gpu])),
-        held_by=_held(box.hardware, group, terms),
+        warnings=tuple(warnings(box, group, found.terms)),
+        rejected=tuple(sorted((*found.rejected, *spare), key=lambda one: order[one.gpu])),
+        held_by=_held(box.hardware, group, found.terms),
         environment={
             "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
             "CUDA_VISIBLE_DEVICES": ",".join(uuids),
@@ -149,13 +127,9 @@ def _chosen(
     )
 
 
-def _free(gpu: Gpu) -> str:
-    return f"{gib(gpu.memory_free)} free"
-
-
 def _held(hardware: Hardware, group: Sequence[Gpu], terms: Terms) -> tuple[GpuUser, ...]:
     uuids = {gpu.uuid for gpu in group}
-    told = () if isinstance(hardware.processes, Unknown) else hardware.processes
+    told = known(hardware.processes, ())
     own = [process for process in told if is_own(process, terms.own) and process.gpu in uuids]
     return gpu_users(own, group)
 

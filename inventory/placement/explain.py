@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from inventory.base import Unknown
+from inventory.base import Unknown, known
 from inventory.hardware import Gpu, Hardware
 from inventory.placement.candidates import Terms, uses
 from inventory.placement.layout import BoxLayout, is_nvlink
@@ -55,7 +55,7 @@ def reasons(
             f"no NUMA node of this box has {len(group)} GPUs because its sockets are split (SNC or "
             f"NPS), so one socket was asked for"
         )
-    links = Counter(_word(link.kind) for link in box.pairs(group))
+    links = Counter(known(link.kind, "unknown") for link in box.pairs(group))
     if links:
         told = ", ".join(f"{count} x {kind}" for kind, count in sorted(links.items()))
         peers = Counter(link.p2p is True for link in box.pairs(group))
@@ -121,7 +121,7 @@ def _peers(box: BoxLayout, group: Sequence[Gpu]) -> list[str]:
     over_pcie = any(link.p2p is True and not is_nvlink(link.kind) for link in pairs)
     groups = box.hardware.iommu_groups
     if over_pcie and isinstance(groups, int) and groups > 0:
-        types = sorted({_word(gpu.iommu) for gpu in group})
+        types = sorted({known(gpu.iommu, "unknown") for gpu in group})
         found.append(
             f"the IOMMU is on ({groups} groups, type {', '.join(types)}): peer access over PCIe is "
             f"said to work and may hang (vllm#51513, nccl#1999). If the start hangs: "
@@ -169,7 +169,3 @@ def _unsure(hardware: Hardware, group: Sequence[Gpu], terms: Terms) -> list[str]
         if told and not uses(gpu, hardware, terms.own).own:
             found.append(f"{called(gpu)} was named, so it is taken; its use is unknown: {told}")
     return found
-
-
-def _word(kind: str | Unknown) -> str:
-    return "unknown" if isinstance(kind, Unknown) else kind

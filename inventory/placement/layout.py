@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from inventory.base import Unknown
+from inventory.base import NotKnownError, Unknown, known, need
 from inventory.hardware import Gpu, Hardware, Link
 from inventory.placement.result import Closeness
 from inventory.service import Proximity
@@ -73,7 +73,7 @@ class BoxLayout:
 
     def one_bridge(self, group: Sequence[Gpu]) -> bool:
         """Whether every pair is below one PCIe host bridge."""
-        kinds = {_plain(link.kind) for link in self.pairs(group)}
+        kinds = {known(link.kind, "") for link in self.pairs(group)}
         return bool(kinds) and kinds <= _ONE_BRIDGE
 
     def shared_uplinks(self, group: Iterable[Gpu]) -> int:
@@ -83,7 +83,7 @@ class BoxLayout:
         what two GPUs on different bridges reach (nccl#1086).
         """
         return sum(
-            link.p2p is False and _plain(link.kind) in _ONE_SWITCH for link in self.pairs(group)
+            link.p2p is False and known(link.kind, "") in _ONE_SWITCH for link in self.pairs(group)
         )
 
     def closeness(self, group: Sequence[Gpu]) -> Closeness:
@@ -139,13 +139,7 @@ class BoxLayout:
 
 
 def _all_known(values: Iterable[int | Unknown]) -> frozenset[int] | Unknown:
-    found = set()
-    for value in values:
-        if isinstance(value, Unknown):
-            return value
-        found.add(value)
-    return frozenset(found)
-
-
-def _plain(kind: str | Unknown) -> str:
-    return "" if isinstance(kind, Unknown) else kind
+    try:
+        return frozenset(need(value) for value in values)
+    except NotKnownError as error:
+        return error.reason

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import combinations
 from math import comb
 
-from inventory.base import Unknown
+from inventory.base import Unknown, known
 from inventory.hardware import Gpu, Link
 from inventory.placement.layout import PCIE, BoxLayout, is_nvlink
 
@@ -61,8 +61,7 @@ def _neighbourhoods(box: BoxLayout, gpus: Sequence[Gpu]) -> Iterator[list[Gpu]]:
 
 def kind_of(gpu: Gpu) -> tuple[str, int]:
     """What makes two cards alike: product and memory. A card of unknown kind is its own."""
-    name = f"unknown {gpu.uuid}" if isinstance(gpu.name, Unknown) else gpu.name
-    return name, -1 if isinstance(gpu.memory_total, Unknown) else gpu.memory_total
+    return known(gpu.name, f"unknown {gpu.uuid}"), known(gpu.memory_total, -1)
 
 
 def is_mixed(group: Sequence[Gpu]) -> bool:
@@ -140,5 +139,4 @@ def _linked(box: BoxLayout, gpus: Sequence[Gpu]) -> dict[str, str]:
 
 def _node_key(gpu: Gpu) -> tuple[bool, int]:
     """Nodes by number, unknown ones last."""
-    unknown = isinstance(gpu.numa_node, Unknown)
-    return unknown, 0 if isinstance(gpu.numa_node, Unknown) else gpu.numa_node
+    return isinstance(gpu.numa_node, Unknown), known(gpu.numa_node, 0)

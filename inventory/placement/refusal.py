@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from inventory.base import Unknown
+from inventory.base import known
 from inventory.errors import PlacementError
 from inventory.hardware import Gpu, Hardware
-from inventory.placement.candidates import Terms, gpu_users, is_own, who
+from inventory.placement.candidates import Search, Terms, gpu_users, is_own, who
 from inventory.placement.explain import places
 from inventory.placement.layout import BoxLayout
-from inventory.placement.result import GpuUser, Rejected, called, gib
+from inventory.placement.result import GpuUser, called, gib
 from inventory.service import Placement, Proximity
 
 _STATES = {
@@ -73,18 +73,13 @@ def contradictory(wish: Placement, why: str) -> PlacementError:
     )
 
 
-def too_few(
-    wish: Placement,
-    hardware: Hardware,
-    candidates: Sequence[Gpu],
-    rejected: Sequence[Rejected],
-    terms: Terms,
-) -> PlacementError:
+def too_few(search: Search) -> PlacementError:
     """Fewer candidates than GPUs wanted: says who holds the others, or what is wrong with them."""
+    wish, hardware, terms = search.wish, search.hardware, search.terms
     inside = wish.uuids or tuple(gpu.uuid for gpu in hardware.gpus)
     names = {gpu.uuid: called(gpu) for gpu in hardware.gpus}
-    reasons = [f"{names[one.gpu]} {one.reason}" for one in rejected if one.gpu in inside]
-    usable = sum(gpu.uuid in inside for gpu in candidates)
+    reasons = [f"{names[one.gpu]} {one.reason}" for one in search.rejected if one.gpu in inside]
+    usable = sum(gpu.uuid in inside for gpu in search.candidates)
     others = [user for user in in_the_way(hardware, terms) if set(user.gpus) & set(inside)]
     found = f"{usable} of {len(inside)} GPUs can be taken; {'; '.join(reasons)}"
     if others:
@@ -100,10 +95,8 @@ def too_few(
 
 def in_the_way(hardware: Hardware, terms: Terms) -> tuple[GpuUser, ...]:
     """Who else holds GPUs of the box."""
-    if isinstance(hardware.processes, Unknown):
-        return ()
-    others = [process for process in hardware.processes if not is_own(process, terms.own)]
-    return gpu_users(others, hardware.gpus)
+    told = known(hardware.processes, ())
+    return gpu_users([one for one in told if not is_own(one, terms.own)], hardware.gpus)
 
 
 def holds(user: GpuUser) -> str:
@@ -129,20 +122,14 @@ def _make_room(others: Sequence[GpuUser], wish: Placement) -> str:
     )
 
 
-def too_far_apart(
-    wish: Placement,
-    box: BoxLayout,
-    candidates: Sequence[Gpu],
-    rejected: Sequence[Rejected],
-    bound: Proximity,
-    terms: Terms,
-) -> PlacementError:
+def too_far_apart(search: Search, box: BoxLayout, bound: Proximity) -> PlacementError:
     """Enough candidates, but no group of them is close enough."""
+    wish, candidates, terms = search.wish, search.candidates, search.terms
     best = _largest(box, candidates, bound)
     others = in_the_way(box.hardware, terms)
     held = "".join(f"; {holds(user)}" for user in others)
     names = {gpu.uuid: called(gpu) for gpu in box.hardware.gpus}
-    bad = "".join(f"; {names[one.gpu]} {one.reason}" for one in rejected)
+    bad = "".join(f"; {names[one.gpu]} {one.reason}" for one in search.rejected)
     wider = next(
         (within for within in _WIDER[bound] if _largest(box, candidates, within) >= wish.gpus),
         "host",

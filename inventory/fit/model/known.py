@@ -17,9 +17,13 @@ class Known(NamedTuple):
     """One model."""
 
     config: Mapping[str, Any]
-    weight_bytes: int | None
-    shards: int
     source: str
+    weight_bytes: int | None = None
+    shards: int = 0
+
+
+def _known(config: Mapping[str, Any], source: str, **quantisation: Any) -> Known:
+    return Known({**config, "quantization_config": quantisation}, source)
 
 
 _MINIMAX_M2: dict[str, Any] = {
@@ -71,71 +75,47 @@ _KIMI_K25: dict[str, Any] = {
         "vt_intermediate_size": 4304,
     },
 }
+_KIMI_SOURCE = (
+    "ai-dynamo/aiconfigurator@202f06a30 model_configs/nvidia--Kimi-K2.5-NVFP4_config.json"
+)
 
 KNOWN: dict[str, Known] = {
-    "MiniMaxAI/MiniMax-M2.5": Known(
-        {
-            **_MINIMAX_M2,
-            "quantization_config": {
-                "quant_method": "fp8",
-                "weight_block_size": [128, 128],
-                "modules_to_not_convert": ["gate", "e_score_correction_bias", "lm_head"],
-            },
-        },
-        None,
-        126,
-        "ai-dynamo/aiconfigurator@095f58a51 model_configs/MiniMaxAI--MiniMax-M2.5_config.json; "
-        "vllm-project/vllm#43605 counts 124 shards, #39610 125, the field log 126",
+    "MiniMaxAI/MiniMax-M2.5": _known(
+        _MINIMAX_M2,
+        "ai-dynamo/aiconfigurator@095f58a51 model_configs/MiniMaxAI--MiniMax-M2.5_config.json",
+        quant_method="fp8",
+        weight_block_size=[128, 128],
+        modules_to_not_convert=["gate", "e_score_correction_bias", "lm_head"],
     ),
-    "nvidia/MiniMax-M2.5-NVFP4": Known(
-        {
-            **_MINIMAX_M2,
-            "quantization_config": {
-                "quant_method": "modelopt",
-                "quant_algo": "NVFP4",
-                "kv_cache_scheme": {"dynamic": False, "num_bits": 8, "type": "float"},
-            },
-        },
-        None,
-        0,
+    "nvidia/MiniMax-M2.5-NVFP4": _known(
+        _MINIMAX_M2,
         "ai-dynamo/aiconfigurator@095f58a51 model_configs/nvidia--MiniMax-M2.5-NVFP4_config.json",
+        quant_method="modelopt",
+        quant_algo="NVFP4",
+        kv_cache_scheme={"dynamic": False, "num_bits": 8, "type": "float"},
     ),
-    "moonshotai/Kimi-K2.5": Known(
-        {
-            **_KIMI_K25,
-            "quantization_config": {
-                "quant_method": "compressed-tensors",
-                "format": "pack-quantized",
-                "config_groups": {
-                    "group_0": {
-                        "weights": {"num_bits": 4, "group_size": 32, "strategy": "group"},
-                    }
-                },
-                "ignore": [
-                    "lm_head",
-                    "re:.*self_attn.*",
-                    "re:.*shared_experts.*",
-                    "re:.*mlp\\.(gate|up|gate_up|down)_proj.*",
-                ],
-            },
+    "moonshotai/Kimi-K2.5": _known(
+        _KIMI_K25,
+        f"{_KIMI_SOURCE} (carries the original's block); 64 files of 554.27 GiB by a published "
+        "listing of tensors",
+        quant_method="compressed-tensors",
+        format="pack-quantized",
+        config_groups={
+            "group_0": {"weights": {"num_bits": 4, "group_size": 32, "strategy": "group"}}
         },
-        595_145_875_865,
-        64,
-        "ai-dynamo/aiconfigurator@202f06a30 model_configs/nvidia--Kimi-K2.5-NVFP4_config.json "
-        "(carries the original's block); 64 files of 554.27 GiB by a published listing of tensors",
-    ),
-    "nvidia/Kimi-K2.5-NVFP4": Known(
-        {
-            **_KIMI_K25,
-            "quantization_config": {
-                "quant_method": "modelopt",
-                "quant_algo": "NVFP4",
-            },
-        },
-        None,
-        0,
-        "ai-dynamo/aiconfigurator@202f06a30 model_configs/nvidia--Kimi-K2.5-NVFP4_config.json; its "
-        "list of exceptions is in hf_quant_config.json and not known here: 540 GB by the field log",
+        ignore=[
+            "lm_head",
+            "re:.*self_attn.*",
+            "re:.*shared_experts.*",
+            "re:.*mlp\\.(gate|up|gate_up|down)_proj.*",
+        ],
+    )._replace(weight_bytes=595_145_875_865, shards=64),
+    "nvidia/Kimi-K2.5-NVFP4": _known(
+        _KIMI_K25,
+        f"{_KIMI_SOURCE}; its list of exceptions is in hf_quant_config.json and not known here: "
+        "540 GB by the field log",
+        quant_method="modelopt",
+        quant_algo="NVFP4",
     ),
 }
 """Repository -> what is known of it."""
