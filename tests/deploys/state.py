@@ -7,6 +7,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+from huggingface_hub import HfApi
+
 from facts.actual import read_actual
 from facts.query import query_for, script
 from inventory.catalogue import KIMI_K25, MINIMAX_M25, MINIMAX_M25_THROUGHPUT
@@ -43,7 +45,8 @@ def probed(box: Box, lab: Lab) -> dict[str, Any]:
     _, data = host(box.name, lab)
     service = overridden(MINIMAX_M25, data["override"])
     lock = Path(data["locks"]) / lock_name(Model(repo=service.model.repo))
-    commit = json.loads(lock.read_text())["commit"] if lock.exists() else "0" * 40
+    # Where no run has asked yet, what it will be told: a state before it names the same folder.
+    commit = json.loads(lock.read_text())["commit"] if lock.exists() else _newest(service.model)
     query = query_for(
         service,
         folder=f"{service.model.home}/{commit}",
@@ -60,6 +63,12 @@ def probed(box: Box, lab: Lab) -> dict[str, Any]:
     # The lab's boxes share this machine's network: the others' listeners are not this box's.
     plain["listeners"] = [one for one in plain["listeners"] if one["address"] == box.address]
     return plain
+
+
+def _newest(model: Model) -> str:
+    """The commit that the Hub has for the model's revision."""
+    found = HfApi(endpoint=model.endpoint).model_info(model.repo, revision=model.revision)
+    return str(found.sha)
 
 
 def _without(value: object) -> object:
