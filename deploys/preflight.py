@@ -151,7 +151,7 @@ def plan_for(desired: DesiredState, actual: Actual) -> Plan:
         conflicts=tuple(sorted(leaving)),
         accepted=fitted.accepted,
     )
-    # Computed for their refusals: the operations compute them again from the box as it is then.
+    # Called for what they refuse. The operations call them again, on the box as it is then.
     unit_differences(service.unit, text, have)
     snapshot_differences(desired.snapshot, actual.snapshot)
     require_loadable(desired.snapshot, actual.snapshot)

@@ -20,7 +20,7 @@ from operations.prune import prune
 from operations.push import pushed
 from operations.report import reporting
 from operations.snapshot import fetching, snapshot
-from operations.steps import RefusedError, data, flag, report
+from operations.steps import RefusedError, flag, report
 from operations.switch import switch
 from operations.throughput import RULE, throughput
 from operations.tools import tools
@@ -31,13 +31,11 @@ SECOND_LOOK_SECONDS = 5.0
 
 
 def serve(service: Service, *, replaces: Sequence[Service] = (), rollback: bool = True) -> None:
-    """Make this box serve a model, and retire what served before.
+    """Make this box serve a model, and retire the old services.
 
-    + service: what should be served
-    + replaces: services that it takes over from: stopped once it can start, disabled once it
-      answers
-    + rollback: whether what served before comes back where the new one does not become ready;
-      False keeps the wreck for study
+    + replaces: the old services: stopped when the new one can start, disabled when it answers
+    + rollback: whether they come back if the new one does not become ready; False keeps the failed
+      start for study
 
     Host data: ``override`` (inventory/override.py), ``locks`` (folder of the lock files),
     ``upgrade`` (resolve the revision anew), ``accept`` (rules of the fit to override;
@@ -57,12 +55,12 @@ def serve(service: Service, *, replaces: Sequence[Service] = (), rollback: bool 
         desired = desired_state(
             service,
             tuple(replaces),
-            override=data(host, "override"),
-            locks=Path(data(host, "locks", "locks")),
+            override=host.data.get("override"),
+            locks=Path(host.data.get("locks", "locks")),
             upgrade=flag(host, "upgrade"),
-            accept=str(data(host, "accept", "")),
-            prune=str(data(host, "prune", "")),
-            sysfs=data(host, "sysfs", "/sys"),
+            accept=str(host.data.get("accept", "")),
+            prune=str(host.data.get("prune", "")),
+            sysfs=host.data.get("sysfs", "/sys"),
         )
         for note in desired.notes:
             logger.warning(f"{host.print_prefix}{note}")
@@ -109,7 +107,7 @@ def _steps(plan: Plan, rollback: bool) -> None:
         prune(
             name=f"{want.name}: superseded snapshots deleted", want=model, query=query, names=names
         )
-    pushing = data(host, "push")
+    pushing = host.data.get("push")
     if not pushing:
         fetching(
             name=f"{want.name}: fetch begun", service=want, want=model, query=query, pruned=names

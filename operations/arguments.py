@@ -1,4 +1,4 @@
-"""The engine's own word on its arguments: asked of the installed one before the switch."""
+"""The engine's arguments, checked by the installed engine itself before the switch."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ArgumentsCheck(StringCommand):
     """Refuses flags that the installed engine does not know, and values that it does not allow.
 
     An engine that dies of a traceback before it prints its help cannot be imported, and is refused
-    too. Any other text that cannot be read as help is said and stops nothing.
+    too. Any other text that is not help is only reported.
 
     + accept: rules that the operator overrides
     """
@@ -93,7 +93,7 @@ class ArgumentsCheck(StringCommand):
 
 
 def broken_import(text: str) -> str:
-    """The exception that ended a program which never got to its help; empty where none did.
+    """The exception that ended a program before it printed its help; empty if there is none.
 
     >>> broken_import("Traceback (most recent call last):\\n  File x\\nImportError: libcuda\\n")
     'ImportError: libcuda'

@@ -70,6 +70,7 @@ def engine_script(want: Vllm, have: EngineState) -> str:
         f"printf '%s\\n' {shlex.quote(marker)} >{folder}/boxwright.json.new",
         f"mv -fT {folder}/boxwright.json.new {folder}/boxwright.json",
     ]
-    # A finished environment came here because it differs: only the other case can be done by now.
+    # A finished environment is here because it differs. Only an unfinished one may meanwhile have
+    # been completed by another run.
     done = "false" if have.finished else f"grep -qxF {shlex.quote(marker)} {folder}/boxwright.json"
     return alone("engine", f"{done} 2>/dev/null", "\n".join(lines))

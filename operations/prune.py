@@ -1,4 +1,4 @@
-"""Deleting superseded snapshots: only those that are named, and none that anything uses."""
+"""Deleting superseded snapshots: only those that are named, and never one that is in use."""
 
 from __future__ import annotations
 

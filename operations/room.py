@@ -78,7 +78,7 @@ def require_room(want: LocalSnapshot, actual: Actual, freed: int = 0) -> None:
 
 
 def freeing(beside: Iterable[Neighbour], commit: str) -> str:
-    """Which other snapshots could be deleted, as the beginning of a sentence; empty for none.
+    """The beginning of a sentence: which other snapshots could be deleted. It may be empty.
 
     + commit: the wanted one: its own unfinished fetch is left out
     """
@@ -97,7 +97,7 @@ def freeing(beside: Iterable[Neighbour], commit: str) -> str:
 
 
 def held_by(one: Neighbour) -> str:
-    """Who uses a snapshot, in words; empty where nobody does."""
+    """Who uses a snapshot, in words; empty if nobody does."""
     parts = [*(f"unit {unit}" for unit in one.units), *(f"box {box}" for box in one.boxes)]
     parts += [f"process {pid}" for pid in one.processes]
     return ", ".join(parts)

@@ -165,7 +165,7 @@ def snapshot(
 
 
 def unless_complete(want: LocalSnapshot, query: Query) -> Actual | None:
-    """The box, with the differences shown; None where the snapshot is complete.
+    """Show the differences and return the box; None if the snapshot is complete.
 
     + raises: PreconditionError where it is complete and no engine could load it
     """
@@ -180,7 +180,7 @@ def unless_complete(want: LocalSnapshot, query: Query) -> Actual | None:
 
 
 def require_arrived(want: LocalSnapshot, query: Query) -> None:
-    """Refuse a fetch that left differences, or files that no engine could load; report it else."""
+    """Report a fetch. Refuse one that left differences, or files that no engine could load."""
     after = actual_state(host, query).snapshot
     settled(
         snapshot_differences(want, after),

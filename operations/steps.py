@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
 from functools import wraps
-from typing import Any, ParamSpec
+from typing import ParamSpec
 from weakref import WeakKeyDictionary
 
 from pyinfra import context, logger
@@ -93,7 +93,7 @@ class Step(StringCommand):
 
 
 def alone(name: str, done: str, script: str) -> str:
-    """A script that only one run at a time may be in, on this box.
+    """A script that only one run at a time executes on this box.
 
     A controller that is killed leaves its command running on the box: the next run waits for it,
     and then finds the work done.
@@ -132,7 +132,7 @@ def guarded(operation: Callable[P, Commands]) -> Callable[P, Commands]:
 
 
 def _fail(state: State, host: Host) -> bool:  # noqa: ARG001
-    """pyinfra looks at what a function returns only where it takes these two, by these names."""
+    """pyinfra reads what a function returns only if it has parameters of these two names."""
     return False
 
 
@@ -193,11 +193,10 @@ def converge(
 
 
 def settled(left: Iterable[Difference], next_step: str) -> None:
-    """Refuse to call a resource converged that still differs.
+    """Refuse a resource that still differs after its change.
 
-    + left: the differences of a fresh read after the change
-    + next_step: where to look
-    + raises: ConvergeError naming each attribute that is still different
+    + left: the differences of a fresh read
+    + raises: ConvergeError with each of them
     """
     lines = [difference.line for difference in left]
     if lines:
@@ -208,11 +207,6 @@ def settled(left: Iterable[Difference], next_step: str) -> None:
             "on a state that is not there",
             next_step=next_step,
         )
-
-
-def data(host: Host, key: str, default: Any = None) -> Any:
-    """A value of the host's data, or the default where it is not set."""
-    return host.data.get(key, default)
 
 
 def flag(host: Host, key: str, default: bool = False) -> bool:

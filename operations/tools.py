@@ -23,7 +23,7 @@ REQUIREMENTS = ("huggingface_hub==2.4.0", "tenacity==9.2.1")
 
 SHIPPED = ("inventory.common", "operations.remote")
 """Packages that the box gets under their own names: ``python -m operations.remote.weights.start``.
-Of the packages around them it gets ``__init__.py`` alone."""
+Of the packages around them it gets only ``__init__.py``."""
 
 
 @cache

@@ -1,7 +1,7 @@
 """A service rendered as the text of its systemd unit. Pure: the same service, the same bytes.
 
 Sources of the defaults: vLLM 0.32.0's own behaviour at start and stop, and two dozen units in
-the wild, of which few limit restarts and none in proportion to the time a model takes to load.
+the wild. Few of those limit restarts, and none does it by the time that a model takes to load.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def unit_text(
         "After=network-online.target nvidia-persistenced.service",
         # Without the mount the engine would find an empty folder and crash in a loop.
         f"RequiresMountsFor={folder} {engine.environment_folder}",
-        # Two services on the same GPUs never run together, whoever starts them.
+        # Two services on the same GPUs never run together, no matter who starts them.
         *([f"Conflicts={' '.join(conflicts)}"] if conflicts else []),
         f"StartLimitBurst={limits.burst}",
         # systemd's 10 s never trips when each crash comes minutes after its start.

@@ -58,7 +58,7 @@ WantedBy=timers.target
 def verification_differences(
     service: Service, folder: str, actual: Actual
 ) -> tuple[Difference, ...]:
-    """How the schedule on the box differs from ``model.verify``, where None means never."""
+    """How the schedule on the box differs from ``model.verify``; None means never."""
     timer = actual.unit(verify_units(service)[1])
     if service.model.verify is None:
         if isinstance(timer, Unknown) or not timer.exists:
@@ -76,7 +76,7 @@ def verification_differences(
 @operation()
 @guarded
 def verification(service: Service, want: LocalSnapshot, query: Query) -> Commands:
-    """Have a snapshot hashed on a schedule, or have no such schedule."""
+    """Hash a snapshot on a schedule, or remove that schedule."""
     yield from converge(
         query,
         lambda actual: verification_differences(service, want.folder, actual),
@@ -112,7 +112,7 @@ def verification_script(service: Service, folder: str) -> str:
             f"mv -T {draft} {path}",
         ]
     lines += ["systemctl daemon-reload", f"systemctl enable --now {timer}"]
-    # A changed schedule is that of the next start of the timer.
+    # The timer takes a changed schedule when it is started again.
     lines.append(f"systemctl restart {timer}")
     return "\n".join(lines)
 

@@ -53,9 +53,9 @@ class CorruptError(AgainError):
 
 
 def disk_sentence(error: OSError, path: Path) -> str | None:
-    """What a file system's refusal means, or None where the error is not one of a file system.
+    """What the refusal of a file system means; None for any other error.
 
-    + path: where the snapshot goes: named where the error names no file
+    + path: where the snapshot goes: named if the error names no file
     """
     where = error.filename if isinstance(error.filename, str) else str(path)
     me = _user(os.getuid())

@@ -79,7 +79,7 @@ def fetch(request: FetchRequest) -> None:
 
 @contextlib.contextmanager
 def leading(request: FetchRequest) -> Iterator[Lease | None]:
-    """The lease, as soon as it is free; None where another one finished the work meanwhile."""
+    """The lease, as soon as it is free; None if another process finished the work meanwhile."""
     lease = Lease(request.lease, request.limits)
     said = 0.0
     waited = False
@@ -103,7 +103,7 @@ def leading(request: FetchRequest) -> Iterator[Lease | None]:
 
 
 def _leave(lease: Lease) -> None:
-    """End at once. All that was written is of use to the next one, who need not wait."""
+    """End at once. The next process uses all that was written, and need not wait."""
     with contextlib.suppress(OSError):
         lease.path.unlink()
     os._exit(_KILLED)
@@ -131,7 +131,7 @@ def bring(request: FetchRequest, found: Survey, lease: Lease) -> int:
     """
     reserve_room(request, found.missing)
     source = source_of(request)
-    # Small files first: a model's configuration is there early. Then whatever is under way.
+    # Small files first: a model's configuration is there early. Then files that are under way.
     queue = sorted(
         found.missing,
         key=lambda file: (

@@ -1,8 +1,8 @@
 """Hash files: one while its bytes pass by, or many again, as fast as the cores can.
 
 Where many are hashed, nothing is copied: bytes are hashed where the page cache has them. A file is
-hashed in slices, each by whichever thread is free, the file with most left first: sixteen equal
-files keep ten cores as busy as eight, and nobody waits for a last file.
+hashed in slices, each by the next free thread, the file with most left first: sixteen equal files
+keep ten cores as busy as eight, and no thread waits for a last file.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ WINDOW = 64 << 20
 """Bytes that are mapped at once."""
 
 SLICES = 32
-"""How often a thread looks whether another file has more left. Also the share of all the work (one
-of so many) by which threads may end apart."""
+"""Into how many slices a thread's share of the work is cut. Threads end at most one slice apart."""
 
 
 def feed(hasher: Hasher, descriptor: int, size: int, start: int = 0) -> int:
@@ -104,7 +103,7 @@ def mapped(folder: Path, files: Sequence[ListedFile], workers: int) -> list[bool
     def work() -> None:
         while True:
             with turn:
-                # Whatever is not waiting has its thread already.
+                # A file that is not waiting has its thread already.
                 if not waiting:
                     return
                 _, number = heapq.heappop(waiting)

@@ -1,8 +1,8 @@
 """The lease: of all boxes and processes on one shared folder, one fetches and the others wait.
 
 Not flock: on network file systems it fails (ENOLCK), or lets everybody in. A file made with O_EXCL
-holds the name of who fetches; its modification time is the heartbeat. Whoever waits compares two
-looks by its own clock: the clocks of two machines are never compared.
+says who fetches; its modification time is the heartbeat. A process that waits compares two looks
+by its own clock: the clocks of two machines are never compared.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ class Lease:
     def keep(self) -> None:
         """Go on only while the lease is this one's.
 
-        + raises: LostLeaseError where it is another's by now
+        + raises: LostLeaseError if another process has it
         """
         if self._lost.is_set() or not self._is_mine():
             self._lost.set()
@@ -109,7 +109,7 @@ class Lease:
     def _beat(self) -> None:
         while not self._ended.wait(self.limits.beat):
             try:
-                # By the open file: should the name be another's by now, its time stays.
+                # By the open file: a new lease of another process keeps its own time.
                 os.utime(self._descriptor or -1)
                 self.keep()
             except LostLeaseError:

@@ -1,8 +1,8 @@
 """From the staging folder to the snapshot: one rename, and the manifest before it as the last file.
 
-Where a snapshot is there already, single files are replaced by rename: a process that reads the old
-file keeps it. One that has it mapped could still lose it on a network file system, so that a file
-in use is not replaced at all.
+In a snapshot that is there already, single files are replaced by rename: a process that reads the
+old file keeps it. On a network file system, a process that has it mapped could still lose it: a
+file in use is never replaced.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ FINAL = (
     BadRequestError,
     RemoteEntryNotFoundError,
 )
-"""Answers that stay the same however often one asks."""
+"""Answers that would be the same again."""
 
 PASSING = {408, 425, 429, 500, 502, 503, 504}
 """Statuses of a server that has trouble, not an opinion."""
@@ -55,7 +55,7 @@ BAD_CERTIFICATE = "CERTIFICATE_VERIFY_FAILED"
 FIRST_WAIT = 0.5
 LONGEST_BACKOFF = 30.0
 LONGEST_WAIT = 300.0
-"""Seconds that a server may ask for; more is not believed."""
+"""Seconds: the most that a server may ask for."""
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
@@ -133,8 +133,8 @@ def policy(
 
     + patience: seconds without a byte of this file
     + last_byte: when its last byte came, or the first attempt began (monotonic seconds)
-    + stop: set when the whole fetch ends: no waiting any longer, no further attempt
-    + note: told of each failed attempt, and for how long is waited
+    + stop: set when the whole fetch ends: then nothing waits and nothing is tried again
+    + note: takes the error of each failed attempt, and the seconds until the next one
     """
     fruitless = 0
     seen = last_byte()

@@ -47,7 +47,7 @@ def cached(request: FetchRequest, file: ListedFile) -> Iterator[Path]:
 
 def own_caches() -> tuple[Path, ...]:
     """The caches that huggingface_hub itself would use, as this user."""
-    home = os.environ.get("HF_HOME_BEFORE") or os.environ.get("HF_HOME")
+    home = os.environ.get("HF_HOME")
     found = [Path(home) / "hub"] if home else []
     if named := os.environ.get("HF_HUB_CACHE"):
         found.append(Path(named))

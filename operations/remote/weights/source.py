@@ -1,7 +1,7 @@
 """Where bytes come from: a Hub, by ranges over plain HTTP, or a folder on the box.
 
-The client's own download function keeps nothing across processes and hashes nothing, so that the
-body is read here. Addresses, headers, errors and the connection pool are huggingface_hub's.
+The client's own download function keeps nothing across processes and hashes nothing: the body is
+read here. Addresses, headers, errors and the connection pool are huggingface_hub's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urljoin, urlsplit
 
 import httpx2
@@ -33,24 +32,6 @@ PARTIAL = 206
 NOT_SATISFIABLE = 416
 
 
-class Source(Protocol):
-    """Something that has the files."""
-
-    @property
-    def name(self) -> str:
-        """In the operator's words."""
-
-    @property
-    def url(self) -> str:
-        """Its address; empty for one that is not asked over a network."""
-
-    def read(self, file: ListedFile, start: int) -> contextlib.AbstractContextManager[Body]:
-        """Open a file.
-
-        + start: the byte to begin with; the body may begin earlier
-        """
-
-
 @dataclass(frozen=True)
 class Body:
     """Bytes of a file on their way.
@@ -68,8 +49,8 @@ class Body:
 class HubSource:
     """The Hub, or a mirror of it.
 
-    The token goes to the Hub's own origin and to no other: storage has signed addresses, and
-    refuses or records what else it is sent.
+    The token goes only to the Hub's own origin. Storage has signed addresses: it would refuse the
+    token, or record it.
     """
 
     def __init__(self, request: FetchRequest) -> None:
@@ -90,7 +71,10 @@ class HubSource:
 
     @contextlib.contextmanager
     def read(self, file: ListedFile, start: int) -> Iterator[Body]:
-        """Ask the Hub where the file is, and open it there."""
+        """Ask the Hub where the file is, and open it there.
+
+        + start: the byte to begin with; the body may begin earlier
+        """
         address = hf_hub_url(
             self.request.repo,
             file.path,
@@ -202,6 +186,10 @@ class FolderSource:
         with path.open("rb", buffering=0) as stream:
             stream.seek(start)
             yield Body(start, file.size, iter(lambda: stream.read(CHUNK), b""))
+
+
+Source = HubSource | FolderSource
+"""Where files come from. Its ``url`` is empty where no network is asked."""
 
 
 def source_of(request: FetchRequest) -> Source:

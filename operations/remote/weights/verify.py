@@ -35,7 +35,7 @@ def wrong_files(folder: Path, workers: int) -> tuple[list[str], int]:
 
 
 def strike_out(folder: Path, wrong: list[str]) -> None:
-    """Take the trust of files away: a time that no file has."""
+    """Mark files as not proven, by a modification time that no file has."""
     manifest = manifest_in(folder)
     if manifest is not None:
         files = tuple(
