@@ -18,15 +18,12 @@ from operations.tools import source_arguments
 def engine_differences(want: Vllm, have: EngineState) -> tuple[Difference, ...]:
     """How the environment differs from the engine's exact versions."""
     resource = f"engine {want.environment_folder}"
-    attributes: list[tuple[str, object, object]] = []
-    if not have.finished:
-        state = "absent" if have.exists is False else "unfinished"
-        attributes.append(("state", "installed", state))
+    unfinished = "absent" if have.exists is False else "unfinished"
+    attributes = [("state", "installed", "installed" if have.finished else unfinished)]
     for requirement in want.all_requirements:
         name, version = requirement.split("==", 1)
-        attributes.append(
-            (normalised(name), version, have.distributions.get(normalised(name), "absent"))
-        )
+        found = have.distributions.get(normalised(name), "absent")
+        attributes.append((normalised(name), version, found))
     return differing(resource, attributes)
 
 

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from inventory.base import Unknown
 from inventory.common.files import write_whole
@@ -19,8 +19,6 @@ from inventory.snapshot import Snapshot, SnapshotFile, lock_name, lock_text, rea
 
 # huggingface_hub is imported where it is used: that takes half a second, and a run with a lock
 # file does without.
-if TYPE_CHECKING:
-    from huggingface_hub.hf_api import RepoFile
 
 REQUEST_SECONDS = 20.0
 """Without a byte, before one request for the listing is given up. The client tries again."""
@@ -81,7 +79,15 @@ def list_snapshot(model: Model) -> Snapshot:
     except Exception as error:
         # The client lets through whatever the network, a proxy or a portal answers with.
         raise _hub_error(model, *_meaning(error, model)) from None
-    files = tuple(_file(entry) for entry in entries if isinstance(entry, RepoFile))
+    files = tuple(
+        SnapshotFile(
+            path=entry.path,
+            size=entry.size,
+            digest=f"sha256:{entry.lfs.sha256}" if entry.lfs else f"git-sha1:{entry.blob_id}",
+        )
+        for entry in entries
+        if isinstance(entry, RepoFile)
+    )
     if not files:
         raise _hub_error(model, "a commit without files", "choose another revision")
     return Snapshot(repo=model.repo, revision=model.revision, commit=commit, files=files)
@@ -108,11 +114,6 @@ def _impatient() -> Iterator[None]:
         yield
     finally:
         session.event_hooks = before
-
-
-def _file(entry: RepoFile) -> SnapshotFile:
-    digest = f"sha256:{entry.lfs.sha256}" if entry.lfs else f"git-sha1:{entry.blob_id}"
-    return SnapshotFile(path=entry.path, size=entry.size, digest=digest)
 
 
 def _meaning(error: Exception, model: Model) -> tuple[str, str]:

@@ -46,9 +46,6 @@ class Step(StringCommand):
     """One change as one command, which says in four parts what it means when it fails.
 
     + script: POSIX sh, run as root
-    + wanted: what the step establishes
-    + why: what follows from its failure
-    + next_step: what to do about it
     + stdin: content for the script's standard input
     + stream: print output as it comes: for steps of minutes
     """
@@ -173,21 +170,26 @@ def converge(
     *,
     unchanged: str,
     look: str,
+    text: Callable[[Actual], str] = lambda _: "",
+    checks: Iterable[StringCommand] = (),
 ) -> Commands:
     """The frame of an operation: show what differs, change it by one step, and read it again.
 
     + differences: what is left to do on a box
     + step: what does it, on the box as it was read
     + unchanged: what to say where nothing differs
-    + look: where to look where something still differs after the step
+    + look: where to look if something still differs after the step
+    + text: the change as a text, for ``--diff``
+    + checks: commands that must succeed before the step
     """
     host = context.host
     actual = actual_state(host, query)
     found = differences(actual)
-    show(host, found)
+    show(host, found, text(actual))
     if not found:
         host.noop(unchanged)
         return
+    yield from checks
     yield step(actual)
     settled(differences(actual_state(host, query)), look)
 

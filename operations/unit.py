@@ -7,16 +7,14 @@ import hashlib
 import shlex
 from collections.abc import Sequence
 
-from pyinfra import host
 from pyinfra.api import StringCommand, operation
 
-from facts.box import actual_state
 from facts.query import Query
 from facts.reading.units import UnitFile, UnitState
 from inventory.base import Unknown
 from inventory.errors import ConflictError, PreconditionError
 from operations.difference import Difference, differing
-from operations.steps import Commands, Step, guarded, settled, show
+from operations.steps import Commands, Step, converge, guarded
 
 FOLDER = "/etc/systemd/system"
 
@@ -111,25 +109,22 @@ def unit(unit_name: str, text: str, query: Query, checks: Sequence[StringCommand
 
     + checks: commands that must succeed before the file is written
     """
-    have = actual_state(host, query).unit(unit_name)
-    differences = unit_differences(unit_name, text, have)
-    show(host, differences, unified(unit_name, text, have))
-    if not differences:
-        host.noop(f"unit {unit_name} is installed")
-        return
-    yield from checks
-    yield Step(
-        unit_script(unit_name),
-        stdin=text,
-        wanted=f"{FOLDER}/{unit_name} as rendered, accepted by systemd-analyze verify",
-        why="systemd would ignore or refuse what it does not accept; the file that was there is "
-        "still in place, and the old service still serves",
-        next_step="the lines above name the directive; environment and extra_args of the service "
-        "are the parts that boxwright does not choose itself",
-    )
-    settled(
-        unit_differences(unit_name, text, actual_state(host, query).unit(unit_name)),
-        f"systemctl cat {unit_name} on the box",
+    yield from converge(
+        query,
+        lambda actual: unit_differences(unit_name, text, actual.unit(unit_name)),
+        lambda _: Step(
+            unit_script(unit_name),
+            stdin=text,
+            wanted=f"{FOLDER}/{unit_name} as rendered, accepted by systemd-analyze verify",
+            why="systemd would ignore or refuse what it does not accept; the file that was there "
+            "is still in place, and the old service still serves",
+            next_step="the lines above name the directive; environment and extra_args of the "
+            "service are the parts that boxwright does not choose itself",
+        ),
+        unchanged=f"unit {unit_name} is installed",
+        look=f"systemctl cat {unit_name} on the box",
+        text=lambda actual: unified(unit_name, text, actual.unit(unit_name)),
+        checks=checks,
     )
 
 

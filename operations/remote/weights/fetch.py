@@ -131,16 +131,12 @@ def bring(request: FetchRequest, found: Survey, lease: Lease) -> int:
     """
     reserve_room(request, found.missing)
     source = source_of(request)
+
     # Small files first: a model's configuration is there early. Then files that are under way.
-    queue = sorted(
-        found.missing,
-        key=lambda file: (
-            file.size > _SMALL,
-            not request.part(file).exists(),
-            -file.size,
-            file.path,
-        ),
-    )
+    def rank(file: ListedFile) -> tuple[bool, bool, int, str]:
+        return file.size > _SMALL, not request.part(file).exists(), -file.size, file.path
+
+    queue = sorted(found.missing, key=rank)
     total = sum(file.size for file in queue)
     stop = threading.Event()
     errors: dict[str, BaseException] = {}

@@ -158,11 +158,7 @@ class _Started:
             os.posix_fadvise(descriptor, after, following, os.POSIX_FADV_WILLNEED)
         try:
             window = mmap.mmap(
-                descriptor,
-                length,
-                flags=mmap.MAP_SHARED,
-                prot=mmap.PROT_READ,
-                offset=self.offset,
+                descriptor, length, mmap.MAP_SHARED, mmap.PROT_READ, offset=self.offset
             )
         except (OSError, ValueError):  # a file system without maps; a file that was cut short
             if feed(self.hasher, descriptor, length, self.offset) != length:

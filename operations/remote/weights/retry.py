@@ -14,33 +14,27 @@ from collections.abc import Callable, Iterator
 from urllib.parse import urlsplit
 
 import httpx2
-from huggingface_hub.errors import (
-    BadRequestError,
-    DisabledRepoError,
-    FileMetadataError,
-    GatedRepoError,
-    HfHubHTTPError,
-    LocalEntryNotFoundError,
-    OfflineModeIsEnabled,
-    RemoteEntryNotFoundError,
-    RepositoryNotFoundError,
-    RevisionNotFoundError,
-)
+from huggingface_hub import errors as hub
 from tenacity import RetryCallState, Retrying, retry_if_exception
 from tenacity.nap import sleep_using_event
 
 from operations.remote.weights.errors import AgainError, FetchError
 
-FOR_ALL = (GatedRepoError, RepositoryNotFoundError, RevisionNotFoundError, DisabledRepoError)
+FOR_ALL = (
+    hub.GatedRepoError,
+    hub.RepositoryNotFoundError,
+    hub.RevisionNotFoundError,
+    hub.DisabledRepoError,
+)
 """Answers about the repository: the next file would get the same one."""
 
 FINAL = (
     *FOR_ALL,
     FetchError,
-    OfflineModeIsEnabled,
+    hub.OfflineModeIsEnabled,
     httpx2.ProxyError,
-    BadRequestError,
-    RemoteEntryNotFoundError,
+    hub.BadRequestError,
+    hub.RemoteEntryNotFoundError,
 )
 """Answers that would be the same again."""
 
@@ -68,21 +62,21 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         current = current.__cause__ or current.__context__
 
 
-def is_passing(error: BaseException, hub: str) -> bool:
+def is_passing(error: BaseException, origin: str) -> bool:
     """Whether another attempt may succeed.
 
-    + hub: URL of the Hub: a 403 of any other host is a signed address that ran out
+    + origin: URL of the Hub: a 403 of any other host is a signed address that ran out
     """
     if isinstance(error, AgainError):
         return True
     if isinstance(error, FINAL) or BAD_CERTIFICATE in str(error):
         return False
-    if isinstance(error, HfHubHTTPError):
+    if isinstance(error, hub.HfHubHTTPError):
         status = error.response.status_code
-        elsewhere = urlsplit(str(error.response.url)).netloc != urlsplit(hub).netloc
+        elsewhere = urlsplit(str(error.response.url)).netloc != urlsplit(origin).netloc
         return status in PASSING or (status == FORBIDDEN and elsewhere)
-    if isinstance(error, (LocalEntryNotFoundError, FileMetadataError)):
-        return any(is_passing(one, hub) for one in list(causes(error))[1:])
+    if isinstance(error, (hub.LocalEntryNotFoundError, hub.FileMetadataError)):
+        return any(is_passing(one, origin) for one in list(causes(error))[1:])
     return isinstance(error, httpx2.TransportError)
 
 
@@ -123,7 +117,7 @@ def backoff(fruitless: int) -> float:
 
 
 def policy(
-    hub: str,
+    origin: str,
     patience: float,
     last_byte: Callable[[], float],
     stop: threading.Event,
@@ -157,7 +151,7 @@ def policy(
             note(error, state.upcoming_sleep)
 
     return Retrying(
-        retry=retry_if_exception(lambda error: is_passing(error, hub)),
+        retry=retry_if_exception(lambda error: is_passing(error, origin)),
         wait=wait,
         stop=over,
         before_sleep=tell,
@@ -175,7 +169,7 @@ def sentence(error: BaseException) -> str:
         for kind, told in SENTENCES.items():
             if isinstance(one, kind):
                 return told
-        if isinstance(one, HfHubHTTPError):
+        if isinstance(one, hub.HfHubHTTPError):
             return _status_sentence(one)
     if BAD_CERTIFICATE in plain:
         return (
@@ -186,19 +180,19 @@ def sentence(error: BaseException) -> str:
 
 
 SENTENCES: dict[type[BaseException], str] = {
-    GatedRepoError: "the repository is gated: accept its licence on the model's page, and set "
+    hub.GatedRepoError: "the repository is gated: accept its licence on the model's page, and set "
     "HF_TOKEN to a token of that account",
-    RepositoryNotFoundError: "the Hub has no such repository, or a private one: set HF_TOKEN",
-    RevisionNotFoundError: "the Hub does not have this commit any more: its author rewrote "
+    hub.RepositoryNotFoundError: "the Hub has no such repository, or a private one: set HF_TOKEN",
+    hub.RevisionNotFoundError: "the Hub does not have this commit any more: its author rewrote "
     "history; resolve the revision anew (--data upgrade=true)",
-    RemoteEntryNotFoundError: "the Hub lists this file and answers 404 for it",
-    OfflineModeIsEnabled: "HF_HUB_OFFLINE is set on the box: nothing can be fetched",
+    hub.RemoteEntryNotFoundError: "the Hub lists this file and answers 404 for it",
+    hub.OfflineModeIsEnabled: "HF_HUB_OFFLINE is set on the box: nothing can be fetched",
     httpx2.ProxyError: "the proxy refuses: correct HTTPS_PROXY or NO_PROXY in /etc/environment",
 }
 """In this order: a gated repository is a repository that was not found, to the client."""
 
 
-def _status_sentence(error: HfHubHTTPError) -> str:
+def _status_sentence(error: hub.HfHubHTTPError) -> str:
     status = error.response.status_code
     host = urlsplit(str(error.response.url)).netloc
     if status == UNAUTHORIZED:

@@ -23,6 +23,10 @@ from operations.remote.weights.survey import proven_file, proven_in, still_prove
 FICLONE = 0x40049409
 """ioctl that makes a file share all blocks of another (linux/fs.h)."""
 
+_NO_LINKS = {errno.EOPNOTSUPP, errno.ENOSYS}
+_UNLINKABLE = {errno.EXDEV, errno.EPERM, errno.EACCES, errno.EMLINK, *_NO_LINKS}
+"""Another file system, a file of another user, a file system without links."""
+
 
 def neighbours(request: FetchRequest) -> dict[str, tuple[Path, ProvenFile]]:
     """Digest -> path and proven file, of all other snapshots of this repository on the box."""
@@ -94,15 +98,7 @@ def _take(origin: Path, place: Path) -> bool:
         try:
             os.link(origin, place)
         except OSError as error:
-            # Another file system, a file of another user, a file system without links.
-            if error.errno not in {
-                errno.EXDEV,
-                errno.EPERM,
-                errno.EACCES,
-                errno.EMLINK,
-                errno.EOPNOTSUPP,
-                errno.ENOSYS,
-            }:
+            if error.errno not in _UNLINKABLE:
                 raise
             shutil.copyfile(origin, place)
             place.chmod(0o444)

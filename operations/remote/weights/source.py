@@ -123,24 +123,18 @@ class HubSource:
 
     def _begin(self, response: httpx2.Response, file: ListedFile, start: int) -> int:
         """The position of the answer's first byte; refuses an answer that is not the file."""
-        kind = response.headers.get("Content-Type", "")
-        length = response.headers.get("Content-Length", "")
-        if (
-            response.status_code != PARTIAL
-            and kind.startswith("text/html")
-            and length != str(file.size)
-        ):
+        if response.status_code == PARTIAL:
+            unit, _, span = response.headers.get("Content-Range", "").partition(" ")
+            if unit != "bytes" or span.partition("-")[0] != str(start):
+                raise CorruptError(f"{file.path}: {response.url.host} sends another range")
+            return start
+        web_page = response.headers.get("Content-Type", "").startswith("text/html")
+        if web_page and response.headers.get("Content-Length", "") != str(file.size):
             raise PortalError(
                 f"{file.path}: {response.url.host} sends a web page in place of the file: a "
                 "captive portal or a proxy stands in between"
             )
-        if response.status_code != PARTIAL:
-            return 0
-        unit, _, span = response.headers.get("Content-Range", "").partition(" ")
-        first = span.partition("-")[0]
-        if unit != "bytes" or first != str(start):
-            raise CorruptError(f"{file.path}: {response.url.host} sends another range")
-        return start
+        return 0
 
     def _chunks(self, response: httpx2.Response, file: ListedFile) -> Iterator[bytes]:
         """The body, watched: too slow counts as silent.
