@@ -78,8 +78,7 @@ def unit_name(name: str) -> str:
 def ask(inventory: str, limit: tuple[str, ...] = (), unit: str = "") -> dict[str, Any]:
     """The fact's answer by host, read by pyinfra in a process of its own.
 
-    + limit: hosts or groups of it; empty for all
-    + unit: of this unit only
+    + limit: hosts or groups; empty for all
     + raises: DesiredStateError, PreconditionError
     """
     if inventory.endswith(".py") and not Path(inventory).exists():

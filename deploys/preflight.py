@@ -76,11 +76,8 @@ def desired_state(
 ) -> DesiredState:
     """The desired state of one box, complete.
 
-    + override: the host's data of that name
-    + upgrade: resolve the revision anew
-    + prune: superseded snapshots to delete
-    + accept: rules of the fit that the operator overrides, separated by commas
-    + sysfs: root of the box's sysfs tree
+    The arguments by name are the host data that :func:`deploys.serve.serve` explains.
+
     + raises: DesiredStateError, HubError
     """
     wanted = overridden(service, override)

@@ -95,11 +95,7 @@ def unit_text(
 def command_words(
     service: Service, folder: str, numa_nodes: tuple[int, ...] | None = None
 ) -> list[str]:
-    """The engine's command line, word by word.
-
-    + folder: the snapshot's directory
-    + numa_nodes: NUMA node of each GPU, in their order, where workers are to be bound; else None
-    """
+    """The engine's command line, word by word."""
     engine = service.engine
     return [
         f"{engine.environment_folder}/{engine.command[0]}",
@@ -114,10 +110,7 @@ def command_words(
 
 
 def variables(service: Service, gpu_environment: Mapping[str, str]) -> dict[str, str]:
-    """The engine's environment.
-
-    + gpu_environment: variables that pin the chosen GPUs; empty without GPUs
-    """
+    """The engine's environment."""
     cache = _cache(service)
     return {
         # A static user has no writable home here; JIT caches of one engine version do not fit

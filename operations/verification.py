@@ -96,25 +96,16 @@ def verification_script(service: Service, folder: str) -> str:
     """The commands that write both units and start the timer, or remove them."""
     verifier, timer = verify_units(service)
     if service.model.verify is None:
-        return "\n".join(
-            (
-                f"systemctl disable --now {timer}",
-                f"rm -f {FOLDER}/{timer} {FOLDER}/{verifier}",
-                "systemctl daemon-reload",
-            )
-        )
+        files = f"{FOLDER}/{timer} {FOLDER}/{verifier}"
+        return f"systemctl disable --now {timer}\nrm -f {files}\nsystemctl daemon-reload"
     lines = ["set -e", f"systemd-analyze calendar {shlex.quote(service.model.verify)} >/dev/null"]
     for name, text in verify_texts(service, folder).items():
         path = shlex.quote(f"{FOLDER}/{name}")
         draft = shlex.quote(f"{FOLDER}/.{name}.new")
-        lines += [
-            f"(umask 022; printf %s {shlex.quote(text)} >{draft})",
-            f"mv -T {draft} {path}",
-        ]
-    lines += ["systemctl daemon-reload", f"systemctl enable --now {timer}"]
+        lines += [f"(umask 022; printf %s {shlex.quote(text)} >{draft})", f"mv -T {draft} {path}"]
     # The timer takes a changed schedule when it is started again.
-    lines.append(f"systemctl restart {timer}")
-    return "\n".join(lines)
+    lines += ["systemctl daemon-reload", f"systemctl enable --now {timer}"]
+    return "\n".join([*lines, f"systemctl restart {timer}"])
 
 
 @operation(is_idempotent=False)

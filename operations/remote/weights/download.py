@@ -8,13 +8,7 @@ from collections.abc import Callable
 
 from inventory.common.fetch import FetchRequest, ListedFile
 from inventory.common.manifest import ProvenFile
-from operations.remote.weights.errors import (
-    AgainError,
-    CorruptError,
-    OneFileError,
-    PortalError,
-    StoppedError,
-)
+from operations.remote.weights import errors
 from operations.remote.weights.partial import PartialFile
 from operations.remote.weights.progress import FetchProgress
 from operations.remote.weights.retry import policy, sentence
@@ -26,9 +20,9 @@ STRIDE = 256 << 10
 
 STRIKES = 3
 SUSPECTS = {
-    CorruptError: "suspect a proxy on the way, the network card or the memory of this box "
+    errors.CorruptError: "suspect a proxy on the way, the network card or the memory of this box "
     "(memtest), or a mirror that holds other bytes",
-    PortalError: "sign in to the network, or let the box through to the storage of the Hub",
+    errors.PortalError: "sign in to the network, or let the box through to the storage of the Hub",
 }
 
 
@@ -65,7 +59,7 @@ def download(
                     part.restart()
                 for chunk in body.chunks:
                     if stop.is_set():
-                        raise StoppedError(file.path)
+                        raise errors.StoppedError(file.path)
                     part.take(chunk[: file.size - part.whole])
                     progress.came(len(chunk))
                     if abs(part.whole - mark) >= STRIDE:
@@ -73,7 +67,7 @@ def download(
                     if file.path in progress.trouble:
                         progress.recovered(file.path)
             if part.whole < body.end:
-                raise AgainError(
+                raise errors.AgainError(
                     f"{file.path}: {source.name} sent {part.whole} of {file.size} bytes and said "
                     "that this was all"
                 )
@@ -83,15 +77,17 @@ def download(
         nonlocal strikes
         try:
             once()
-        except (CorruptError, PortalError) as error:
+        except (errors.CorruptError, errors.PortalError) as error:
             # A part that an earlier process left may have lost bytes in a power cut: that says
             # nothing of the network or of this machine's memory.
             strikes += 0 if part.resumed else 1
-            if isinstance(error, CorruptError):
+            if isinstance(error, errors.CorruptError):
                 progress.had(-part.whole)
                 part.restart()
             if strikes >= STRIKES:
-                raise OneFileError(f"{error}, {strikes} times; {SUSPECTS[type(error)]}") from None
+                raise errors.OneFileError(
+                    f"{error}, {strikes} times; {SUSPECTS[type(error)]}"
+                ) from None
             raise
 
     def stumble(error: BaseException, seconds: float) -> None:

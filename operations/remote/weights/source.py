@@ -19,13 +19,7 @@ from huggingface_hub.utils._headers import build_hf_headers
 from huggingface_hub.utils._http import hf_raise_for_status
 
 from inventory.common.fetch import FetchRequest, ListedFile
-from operations.remote.weights.errors import (
-    CorruptError,
-    FetchError,
-    OneFileError,
-    PortalError,
-    StalledError,
-)
+from operations.remote.weights import errors
 from operations.remote.weights.hashing import CHUNK
 
 PARTIAL = 206
@@ -92,7 +86,7 @@ class HubSource:
             "GET", location, headers=headers, timeout=self.timeout, follow_redirects=True
         ) as response:
             if response.status_code == NOT_SATISFIABLE:
-                raise CorruptError(f"{file.path}: storage has less than {start} bytes of it")
+                raise errors.CorruptError(f"{file.path}: storage has less than {start} bytes of it")
             if response.is_error:
                 response.read()
             hf_raise_for_status(response)
@@ -109,13 +103,13 @@ class HubSource:
             endpoint=self.request.endpoint,
         )
         if metadata.commit_hash is None:
-            raise FetchError(
+            raise errors.FetchError(
                 f"{self.name} answers, but not as a Hub does (no X-Repo-Commit header): a captive "
                 "portal or a proxy stands in between, or the endpoint is wrong; open it in a "
                 "browser on the box's network, or correct model.endpoint"
             )
         if metadata.size is not None and metadata.size != file.size:
-            raise OneFileError(
+            raise errors.OneFileError(
                 f"{file.path}: {self.name} has {metadata.size} bytes where {file.size} are listed: "
                 "the mirror is of another commit, or damaged"
             )
@@ -126,11 +120,11 @@ class HubSource:
         if response.status_code == PARTIAL:
             unit, _, span = response.headers.get("Content-Range", "").partition(" ")
             if unit != "bytes" or span.partition("-")[0] != str(start):
-                raise CorruptError(f"{file.path}: {response.url.host} sends another range")
+                raise errors.CorruptError(f"{file.path}: {response.url.host} sends another range")
             return start
         web_page = response.headers.get("Content-Type", "").startswith("text/html")
         if web_page and response.headers.get("Content-Length", "") != str(file.size):
-            raise PortalError(
+            raise errors.PortalError(
                 f"{file.path}: {response.url.host} sends a web page in place of the file: a "
                 "captive portal or a proxy stands in between"
             )
@@ -149,7 +143,7 @@ class HubSource:
             now = time.monotonic()
             if now - since >= self.limits.window:
                 if seen < self.limits.floor * (now - since):
-                    raise StalledError(
+                    raise errors.StalledError(
                         f"{file.path}: {seen / (now - since) / 1000:.1f} kB/s over "
                         f"{now - since:.0f} s: the connection is given up"
                     )
@@ -171,9 +165,9 @@ class FolderSource:
         try:
             size = path.stat().st_size
         except FileNotFoundError:
-            raise OneFileError(f"{file.path} is not in {self.folder}") from None
+            raise errors.OneFileError(f"{file.path} is not in {self.folder}") from None
         if size != file.size:
-            raise OneFileError(
+            raise errors.OneFileError(
                 f"{path} has {size} bytes where {file.size} are listed: it is of another commit, "
                 "or was not copied to its end"
             )
@@ -191,7 +185,9 @@ def source_of(request: FetchRequest) -> Source:
     if request.source is None:
         return HubSource(request)
     if not request.source.is_dir():
-        raise FetchError(f"{request.source} is not a folder on this box: correct model.source")
+        raise errors.FetchError(
+            f"{request.source} is not a folder on this box: correct model.source"
+        )
     return FolderSource(request.source)
 
 
