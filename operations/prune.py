@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterable
 
 from pyinfra.api import operation
 
@@ -101,9 +102,8 @@ def prune(want: LocalSnapshot, query: Query, names: tuple[str, ...]) -> Commands
         query,
         lambda actual: prune_differences(names, want, actual.neighbours),
         lambda actual: Step(
-            prune_script(want.home, [one.name for one in doomed(names, want, actual.neighbours)]),
-            wanted=f"{len(doomed(names, want, actual.neighbours))} superseded snapshots of "
-            f"{want.repo} deleted",
+            prune_script(want.home, (found := doomed(names, want, actual.neighbours))),
+            wanted=f"{len(found)} superseded snapshots of {want.repo} deleted",
             why="their space is not free yet; what was deleted so far is gone, and no other file",
             next_step=look,
         ),
@@ -112,11 +112,11 @@ def prune(want: LocalSnapshot, query: Query, names: tuple[str, ...]) -> Commands
     )
 
 
-def prune_script(home: str, names: list[str]) -> str:
+def prune_script(home: str, snapshots: Iterable[Neighbour]) -> str:
     """The commands. A folder is renamed first: half a snapshot never looks like a whole one."""
     lines = ["set -e"]
-    for name in names:
-        folder = shlex.quote(f"{home}/{name}")
-        grave = shlex.quote(f"{home}/{DELETING}{commit_of(name)}")
+    for one in snapshots:
+        folder = shlex.quote(f"{home}/{one.name}")
+        grave = shlex.quote(f"{home}/{DELETING}{commit_of(one.name)}")
         lines += [f"[ ! -e {folder} ] || mv -T -- {folder} {grave}", f"rm -rf -- {grave}"]
     return "\n".join(lines)

@@ -83,9 +83,8 @@ def _file_system(folder: Path) -> str | None:
         lines = Path("/proc/self/mountinfo").read_text().splitlines()
     except OSError:
         return None
-    kinds = [line.partition(" - ")[2].split(" ")[0] for line in lines]
-    numbers = [line.split(" ")[2] for line in lines]
-    return dict(zip(numbers, kinds, strict=True)).get(number, "")
+    kinds = {line.split(" ")[2]: line.partition(" - ")[2].split(" ")[0] for line in lines}
+    return kinds.get(number, "")
 
 
 def _reserve(path: Path, size: int) -> bool:
