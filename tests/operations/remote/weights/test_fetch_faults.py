@@ -299,7 +299,7 @@ class TestNames:
         [
             (lambda content: content[:-5], "bytes where its header speaks of"),
             (lambda content: content + b"x", "bytes where its header speaks of"),
-            (lambda _: b"version https://git-lfs.github.com/spec/v1\n", "it is no safe"),
+            (lambda _: b"version https://git-lfs.github.com/spec/v1\n", "is not a safetensors"),
             (lambda _: b"", "has no safetensors header"),
             (lambda content: content[:8] + b"[" + content[9:], "has no safetensors header"),
         ],
