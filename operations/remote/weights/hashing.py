@@ -31,10 +31,7 @@ SLICES = 32
 
 
 def feed(hasher: Hasher, descriptor: int, size: int, start: int = 0) -> int:
-    """Hash bytes of an open file.
-
-    + returns: how many there were
-    """
+    """Hash bytes of an open file. Returns how many there were."""
     buffer = memoryview(bytearray(CHUNK))
     done = 0
     while done < size:

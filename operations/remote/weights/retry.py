@@ -108,10 +108,7 @@ def wanted_wait(error: BaseException | None) -> float | None:
 
 
 def backoff(fruitless: int) -> float:
-    """Seconds to wait after some attempts in a row that brought nothing: doubling, with jitter.
-
-    + fruitless: how many, beyond the first
-    """
+    """Seconds to wait after attempts that brought nothing, the first not counted: they double."""
     seconds: float = min(FIRST_WAIT * 2 ** min(fruitless, 16), LONGEST_BACKOFF)
     return seconds * random.uniform(1, 1.5)  # noqa: S311 - no secret
 
