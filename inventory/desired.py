@@ -80,41 +80,19 @@ def _plain(message: str) -> str:
     return message.removeprefix("Value error, ")
 
 
-def _unit_name(name: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9:_.\-]{0,200}", name) or name.endswith(".service"):
-        raise ValueError(
-            f"{name!r} is no name for a unit: letters, digits and : _ . - only, not starting with "
-            "a dash or a dot, without the ending .service"
-        )
-    return name
+def _form(pattern: str, wrong: str) -> AfterValidator:
+    """Text of one form.
 
+    + pattern: of the whole text
+    + wrong: what is said of any other text
+    """
 
-def _absolute_path(path: str) -> str:
-    if not re.fullmatch(r"(/[A-Za-z0-9_@%+=:,.\-]+)+", path) or "/../" in f"{path}/":
-        raise ValueError(
-            f"{path!r} is not an absolute path of plain characters (no spaces, no '..', "
-            "no slash at the end)"
-        )
-    return path
+    def check(text: str) -> str:
+        if not re.fullmatch(pattern, text):
+            raise ValueError(f"{text!r} {wrong}")
+        return text
 
-
-def _repository(repo: str) -> str:
-    part = r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,95}"
-    if not re.fullmatch(rf"{part}/{part}", repo) or ".." in repo or "--" in repo:
-        raise ValueError(f"{repo!r} is not a repository of the Hub (organisation/name)")
-    return repo
-
-
-def _revision(revision: str) -> str:
-    if not re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9_./\-]{0,200}", revision) or ".." in revision:
-        raise ValueError(f"{revision!r} is neither a branch, a tag nor a commit")
-    return revision
-
-
-def _version(version: str) -> str:
-    if not re.fullmatch(r"[0-9]+(\.[0-9]+)*((a|b|rc|\.post|\.dev)[0-9]+)*(\+[a-z0-9.]+)?", version):
-        raise ValueError(f"{version!r} is not one exact version (such as 0.32.0)")
-    return version
+    return AfterValidator(check)
 
 
 def _one_line(text: str) -> str:
@@ -123,19 +101,47 @@ def _one_line(text: str) -> str:
     return text
 
 
-UnitName = Annotated[str, AfterValidator(_unit_name)]
+UnitName = Annotated[
+    str,
+    _form(
+        r"[A-Za-z0-9_][A-Za-z0-9:_.\-]{0,200}(?<!\.service)",
+        "is no name for a unit: letters, digits and : _ . - only, not starting with "
+        "a dash or a dot, without the ending .service",
+    ),
+]
 """Name of a systemd service, without ``.service``."""
 
-AbsolutePath = Annotated[str, AfterValidator(_absolute_path)]
+AbsolutePath = Annotated[
+    str,
+    _form(
+        r"(?!.*/\.\.(/|\Z))(/[A-Za-z0-9_@%+=:,.\-]+)+",
+        "is not an absolute path of plain characters (no spaces, no '..', no slash at the end)",
+    ),
+]
 """A path on the box from its root, of characters that no shell and no unit file interprets."""
 
-Repository = Annotated[str, AfterValidator(_repository)]
+_PART = r"[A-Za-z0-9_][A-Za-z0-9_.\-]{0,95}"
+Repository = Annotated[
+    str,
+    _form(rf"(?!.*(\.\.|--)){_PART}/{_PART}", "is not a repository of the Hub (organisation/name)"),
+]
 """``organisation/name`` on the Hub."""
 
-Revision = Annotated[str, AfterValidator(_revision)]
+Revision = Annotated[
+    str,
+    _form(
+        r"(?!.*\.\.)[A-Za-z0-9_][A-Za-z0-9_./\-]{0,200}", "is neither a branch, a tag nor a commit"
+    ),
+]
 """A branch, a tag or a 40-hex commit."""
 
-ExactVersion = Annotated[str, AfterValidator(_version)]
+ExactVersion = Annotated[
+    str,
+    _form(
+        r"[0-9]+(\.[0-9]+)*((a|b|rc|\.post|\.dev)[0-9]+)*(\+[a-z0-9.]+)?",
+        "is not one exact version (such as 0.32.0)",
+    ),
+]
 """One version of a distribution, never a range."""
 
 OneLine = Annotated[str, AfterValidator(_one_line)]

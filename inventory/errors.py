@@ -1,17 +1,5 @@
 """Every error of boxwright says four things: what was wanted, what was found, why it matters,
-and what to do next.
-
-::
-
-    BoxwrightError
-    ├── DesiredStateError      the Python file or the override asks for something malformed
-    ├── PreconditionError      the box cannot take the change (no root, no systemd, no space)
-    ├── HubError               the Hub does not have, or does not give, what was asked for
-    ├── ConflictError          something of another owner is in the place (folder, port, unit)
-    ├── PlacementError         no set of GPUs satisfies the placement
-    ├── FitError               the model cannot start like this, by arithmetic
-    └── ConvergeError          a change was made and the box is still different, or not ready
-"""
+and what to do next."""
 
 from __future__ import annotations
 
@@ -48,11 +36,11 @@ class BoxwrightError(Exception):
 
 
 class DesiredStateError(BoxwrightError):
-    """The desired state is malformed: nothing was read or touched."""
+    """The Python file or the override is malformed: nothing was read or touched."""
 
 
 class PreconditionError(BoxwrightError):
-    """The box lacks something that the change needs."""
+    """The box cannot take the change: no root, no systemd, no space."""
 
 
 class HubError(BoxwrightError):
@@ -60,7 +48,7 @@ class HubError(BoxwrightError):
 
 
 class ConflictError(BoxwrightError):
-    """Something that belongs to another owner is where the change would go."""
+    """A folder, port or unit of another owner is where the change would go."""
 
 
 class PlacementError(BoxwrightError):

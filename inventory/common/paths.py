@@ -26,9 +26,6 @@ SWITCH = f"{RUN}/switch"
 OUTCOME = f"{SWITCH}/outcome.json"
 """How the last switch on this box ended."""
 
-PROGRAMS = "/opt/boxwright"
-"""One folder for each version of the programs."""
-
 OWN = ".boxwright"
 """Folder inside a snapshot that holds what boxwright knows of it."""
 MANIFEST = f"{OWN}/manifest.json"

@@ -1,4 +1,9 @@
-"""Settings that follow: parallel sizes, sequences, utilisation, time to load."""
+"""Settings that follow: parallel sizes, sequences, utilisation, time to load.
+
+Figures (vllm-project issues and field logs): MiniMax-M2.5, 230 GB, 75 s from a warm NVMe and 250 s
+from another (vllm#39610); Kimi-K2.5 NVFP4, 540 GB, 13 minutes; 158 GB from the page cache 25 s,
+6.2 GB/s (vllm-omni#4896); GLM-5.1 on eight RTX PRO 6000: 233 s, of them 43 for the weights.
+"""
 
 from __future__ import annotations
 
@@ -7,19 +12,32 @@ from typing import Any
 from pydantic import Field
 
 from inventory.base import Frozen, Unknown
-from inventory.fit.answer.load_time import LoadTime, load_time
 from inventory.fit.legality.shapes import shape_verdicts
 from inventory.fit.memory.memory import Memory, with_sequences
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
 from inventory.fit.settings.resolve import Resolved, most_utilisation
 from inventory.fit.settings.settings import EngineSettings, Release
+from inventory.start_limits import start_limits
 
 SEQUENCES = (1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 _FROM_MEMORY = ("max_num_seqs", "most_seqs", "gpu_memory_utilization", "max_model_len")
 ENOUGH_SEQUENCES = 256
 """More are not derived by themselves: the sampler pays for each, and few boxes serve that many
 users at once. Who needs them asks for them."""
+
+LOADER = 6.2e9, 2.0e9, 0.8e9
+"""Bytes a second of the loader: from the page cache; from one NVMe; the slower field logs."""
+BESIDES = 35, 110, 180
+"""Seconds of imports, NCCL, compilation, profile run, capture: warm caches; likely; cold."""
+BESIDES_EAGER = 45
+"""The same without compilation and capture, at most."""
+
+LEAST_LOAD = 150
+"""Even the smallest model gets this: imports from a cold disk alone may take a minute."""
+ENGINE_PATIENCE = 600
+"""VLLM_ENGINE_READY_TIMEOUT_S as it ships; it counts with data parallelism or several API
+servers (v1/engine/core_client.py:743)."""
 
 
 class Parallel(Frozen):
@@ -29,6 +47,24 @@ class Parallel(Frozen):
     pp: int = 1
     ep: bool = False
     reason: str
+
+
+class LoadTime(Frozen):
+    """Seconds from start to ready, and what follows from them."""
+
+    fastest: int
+    likely: int
+    slowest: int
+    given: int = Field(description="load_seconds of the service, else the slowest")
+    patience: int = Field(description="how long the switch waits for readiness")
+    start_limit_interval: int = Field(
+        description="StartLimitIntervalSec: three starts that fail slowly must fall into it"
+    )
+    start_limit_burst: int
+    stop: int = Field(description="TimeoutStopSec")
+    engine_patience: int | None = Field(
+        default=None, description="VLLM_ENGINE_READY_TIMEOUT_S, where the default is too short"
+    )
 
 
 class Derived(Frozen):
@@ -136,3 +172,45 @@ def _utilisation(resolved: Resolved, found: Memory) -> float:
         return min(resolved.utilisation, most)
     room = (found.requested.low + free.low) / found.total.likely
     return max(0.0, min(resolved.utilisation, most, int(room * 100) / 100))
+
+
+def load_time(
+    architecture: Architecture,
+    weight_bytes: int | Unknown,
+    *,
+    given: int | None = None,
+    eager: bool = False,
+    engines: int = 1,
+) -> LoadTime | Unknown:
+    """How long a start takes.
+
+    + weight_bytes: of the checkpoint; used where the files do not tell it
+    + given: seconds that the service gives a load; None: as many as the slowest takes
+    + eager: without CUDA graphs and compilation
+    + engines: data parallel size
+    """
+    size = weight_bytes
+    if architecture.checkpoint and not isinstance(architecture.checkpoint.size, Unknown):
+        size = architecture.checkpoint.size
+    if not isinstance(size, Unknown):
+        fastest, likely, slowest = (
+            round(size / speed) + (min(seconds, BESIDES_EAGER) if eager else seconds)
+            for speed, seconds in zip(LOADER, BESIDES, strict=True)
+        )
+    elif given is None:
+        return size
+    else:
+        fastest = likely = slowest = given
+    limits = start_limits(given or max(LEAST_LOAD, slowest))
+    patience = limits.patience
+    return LoadTime(
+        fastest=fastest,
+        likely=likely,
+        slowest=slowest,
+        given=limits.load,
+        patience=patience,
+        start_limit_interval=limits.interval,
+        start_limit_burst=limits.burst,
+        stop=limits.stop,
+        engine_patience=patience if engines > 1 and patience > ENGINE_PATIENCE else None,
+    )

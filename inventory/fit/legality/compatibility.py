@@ -187,7 +187,7 @@ def _method(a: Architecture, settings: EngineSettings) -> Iterator[Verdict]:
 
 
 def _capability(a: Architecture, resolved: Resolved, cards: tuple[Card, ...]) -> Iterator[Verdict]:
-    capability = _lowest(cards)
+    capability = min((one.compute for one in cards if one.compute is not None), default=None)
     if capability is None:
         return
     scheme, settings = a.quantisation, resolved.settings
@@ -261,14 +261,3 @@ def _utilisation(resolved: Resolved) -> Iterator[Verdict]:
             f"use {MOST_UTILISATION_SEVERAL} or less",
             f"--gpu-memory-utilization {MOST_UTILISATION_SEVERAL}",
         )
-
-
-def _lowest(cards: tuple[Card, ...]) -> float | None:
-    found: list[float] = []
-    for one in cards:
-        if isinstance(one.capability, str):
-            try:
-                found.append(float(one.capability))
-            except ValueError:
-                continue
-    return min(found, default=None)

@@ -27,7 +27,7 @@ def not_torch(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> 
 def _not_torch_single(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> Guess:
     if resolved.settings.pp > 1:
         return c.NOT_TORCH_STAGE
-    if version < _CONTEXT_GREW and _is_graphics_card(cards):
+    if version < _CONTEXT_GREW and _compute(cards) in _GRAPHICS:
         return c.NOT_TORCH_SINGLE_GRAPHICS
     return _since(c.NOT_TORCH_SINGLE, version)
 
@@ -35,7 +35,7 @@ def _not_torch_single(resolved: Resolved, cards: tuple[Card, ...], version: Rele
 def _not_torch_several(resolved: Resolved, cards: tuple[Card, ...], version: Release) -> Guess:
     if resolved.link == "nvlink":
         return _since(c.NOT_TORCH_NVLINK, version)
-    if resolved.link == "pcie" and version < c.LATER and _is_desktop_blackwell(cards):
+    if resolved.link == "pcie" and version < c.LATER and _compute(cards) >= _BLACKWELL_DESKTOP:
         return c.NOT_TORCH_PCIE_BLACKWELL
     if resolved.link == "pcie":
         return _since(c.NOT_TORCH_PCIE, version)
@@ -45,23 +45,6 @@ def _not_torch_several(resolved: Resolved, cards: tuple[Card, ...], version: Rel
         (nvlink.likely + pcie.likely) / 2,
         max(nvlink.high, pcie.high),
     )
-
-
-def _capability(cards: tuple[Card, ...]) -> float:
-    """Compute capability; 0 where it is not known."""
-    said = cards[0].capability if cards else ""
-    try:
-        return float(said) if isinstance(said, str) else 0.0
-    except ValueError:
-        return 0.0
-
-
-def _is_desktop_blackwell(cards: tuple[Card, ...]) -> bool:
-    return _capability(cards) >= _BLACKWELL_DESKTOP
-
-
-def _is_graphics_card(cards: tuple[Card, ...]) -> bool:
-    return _capability(cards) in _GRAPHICS
 
 
 def used_before(architecture: Architecture, resolved: Resolved, cards: tuple[Card, ...]) -> Span:
@@ -78,3 +61,7 @@ def used_before(architecture: Architecture, resolved: Resolved, cards: tuple[Car
 
 def _since(table: tuple[tuple[Release, Guess], ...], version: Release) -> Guess:
     return next(guess for since, guess in table if version >= since)
+
+
+def _compute(cards: tuple[Card, ...]) -> float:
+    return (cards[0].compute if cards else None) or 0.0

@@ -11,6 +11,7 @@ from typing import Literal
 from pydantic import Field
 
 from inventory.base import Frozen, Unknown
+from inventory.common.units import round_up
 
 Dimension = int | Unknown
 LayerKind = Literal["full", "sliding", "chunked", "linear", "none"]
@@ -110,15 +111,7 @@ class TensorSums(Frozen):
     @property
     def total(self) -> int:
         """All bytes."""
-        return (
-            self.experts
-            + self.sharded
-            + self.replicated
-            + self.first_stage
-            + self.last_stage
-            + self.vision
-            + self.draft
-        )
+        return sum(self.model_dump().values())
 
 
 class Architecture(Frozen):
@@ -171,7 +164,7 @@ class Architecture(Frozen):
         (vLLM 0.32.0 layers/vocab_parallel_embedding.py:36)."""
         if isinstance(self.vocabulary, Unknown):
             return self.vocabulary
-        return -(-self.vocabulary // 64) * 64
+        return round_up(self.vocabulary, 64)
 
     @property
     def unknown_fields(self) -> tuple[str, ...]:

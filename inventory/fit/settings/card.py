@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from pydantic import Field
 
-from inventory.base import NOT_ASKED, Frozen, Unknown
+from inventory.base import NOT_ASKED, Frozen, Unknown, known
 from inventory.common.units import GIB, MIB, from_gib, gib
 from inventory.errors import DesiredStateError
 from inventory.fit.memory.span import Span, around, exactly
@@ -37,6 +37,14 @@ class Card(Frozen):
         default=NOT_ASKED, description="bytes that NVML calls free; not asked: an idle card"
     )
     holders: tuple[str, ...] = Field(default=(), description="who holds the rest, for people")
+
+    @property
+    def compute(self) -> float | None:
+        """The compute capability as a number, where it is known."""
+        try:
+            return float(known(self.capability, ""))
+        except ValueError:
+            return None
 
 
 class _Class(NamedTuple):
@@ -83,13 +91,9 @@ NVML_MINUS_ENGINE = around(from_gib(0.55), from_gib(0.3), from_gib(0.35))
 0.62 on RTX PRO 6000 (NVML 95.59 GiB, engine 94.97), 0.60 on RTX 6000D (NOTES.md section 6)."""
 
 
-def _plain(name: str) -> str:
-    return re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()
-
-
 def _class_of(name: str) -> _Class | None:
-    plain = _plain(name)
-    return next((known for known in _CLASSES if re.search(known.pattern, plain)), None)
+    plain = re.sub(r"[^a-z0-9]+", " ", name.lower()).strip()
+    return next((one for one in _CLASSES if re.search(one.pattern, plain)), None)
 
 
 def card(name: str) -> Card | Unknown:
@@ -102,16 +106,16 @@ def card(name: str) -> Card | Unknown:
     >>> card("Voodoo 2").unknown
     "no published figures of a card named 'Voodoo 2'"
     """
-    known = _class_of(name)
-    if known is None:
+    listed = _class_of(name)
+    if listed is None:
         return Unknown(unknown=f"no published figures of a card named {name[:60]!r}")
     return Card(
-        name=known.name,
-        total=exactly(from_gib(known.engine_gib)),
-        nvml_total=known.nvml_mib * MIB if known.nvml_mib else NOT_ASKED,
-        capability=known.capability,
-        link=known.link,
-        unified=known.unified,
+        name=listed.name,
+        total=exactly(from_gib(listed.engine_gib)),
+        nvml_total=listed.nvml_mib * MIB if listed.nvml_mib else NOT_ASKED,
+        capability=listed.capability,
+        link=listed.link,
+        unified=listed.unified,
     )
 
 
@@ -131,19 +135,19 @@ def card_of(
     + raises: DesiredStateError where neither the memory nor the class is known
     """
     name = gpu.name if isinstance(gpu.name, str) else "unknown GPU"
-    known = _class_of(name)
+    listed = _class_of(name)
     own = tuple(process for process in processes if process.gpu == gpu.uuid)
     if isinstance(gpu.memory_total, Unknown):
-        if known is None:
+        if listed is None:
             raise DesiredStateError(
                 wanted=f"the memory of GPU {gpu.uuid}",
                 found=f"{name}: {gpu.memory_total.unknown}",
                 why="without it nothing can be said about what fits",
                 next_step="see why nvidia-smi does not report the card's memory",
             )
-        total = exactly(from_gib(known.engine_gib))
-    elif known is not None and known.nvml_mib and _near(gpu.memory_total, known.nvml_mib * MIB):
-        unseen = known.nvml_mib * MIB - from_gib(known.engine_gib)
+        total = exactly(from_gib(listed.engine_gib))
+    elif listed is not None and listed.nvml_mib and _near(gpu.memory_total, listed.nvml_mib * MIB):
+        unseen = listed.nvml_mib * MIB - from_gib(listed.engine_gib)
         total = exactly(gpu.memory_total - unseen)
     elif gpu.unified_memory:
         total = exactly(gpu.memory_total)
@@ -155,8 +159,8 @@ def card_of(
         nvml_total=gpu.memory_total,
         capability=gpu.compute_capability
         if isinstance(gpu.compute_capability, str)
-        else (known.capability if known else gpu.compute_capability),
-        link=link if not isinstance(link, Unknown) else (known.link if known else link),
+        else (listed.capability if listed else gpu.compute_capability),
+        link=link if not isinstance(link, Unknown) else (listed.link if listed else link),
         unified=gpu.unified_memory,
         free=_free_after(gpu, own, leaving),
         holders=tuple(_holder(process) for process in own if process.unit not in leaving),
@@ -202,7 +206,7 @@ def parse_cards(text: str) -> tuple[Card, ...]:
     else:
         one = card(name)
     if isinstance(one, Unknown) or count < 1:
-        names = ", ".join(known.name for known in _CLASSES)
+        names = ", ".join(one.name for one in _CLASSES)
         raise DesiredStateError(
             wanted=f"GPUs {text!r}",
             found=one.unknown if isinstance(one, Unknown) else "no count of at least one",

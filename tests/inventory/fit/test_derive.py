@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from inventory.base import Unknown
 from inventory.common.units import GIB
-from inventory.fit.answer.derive import Parallel, parallel_sizes
-from inventory.fit.answer.load_time import LoadTime, load_time
+from inventory.fit.answer.derive import LoadTime, Parallel, load_time, parallel_sizes
 from inventory.fit.model.config import read_architecture
 from inventory.fit.settings.settings import EngineSettings, Release
 from tests.inventory.fit.data import GPT_OSS_20B, KIMI_INT4, KIMI_NVFP4, LLAMA_8B, MINIMAX, asked
