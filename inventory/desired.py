@@ -105,7 +105,7 @@ UnitName = Annotated[
     str,
     _form(
         r"[A-Za-z0-9_][A-Za-z0-9:_.\-]{0,200}(?<!\.service)",
-        "is no name for a unit: letters, digits and : _ . - only, not starting with "
+        "is not a name for a unit: letters, digits and : _ . - only, not starting with "
         "a dash or a dot, without the ending .service",
     ),
 ]

@@ -1,7 +1,7 @@
 """Which files of a repository are fetched: safetensors and text, unless more is asked for.
 
 A pickle runs code when it is loaded, and Python beside a model runs when the engine is told to
-trust it. Neither comes onto a box unless the desired state says so.
+trust it. A box gets them only if the desired state says so.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def wanted(file: SnapshotFile, service: Service) -> bool:
 
 
 def selected(snapshot: Snapshot, service: Service) -> tuple[Snapshot, tuple[str, ...]]:
-    """The snapshot as far as it is fetched, and the paths that are left out.
+    """The part of the snapshot that is fetched, and the paths that are left out.
 
     + snapshot: the whole listing
     + service: who will load it

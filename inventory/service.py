@@ -48,7 +48,7 @@ class Model(Desired):
     pickled_weights: bool = False
     """Fetch weights in formats that run code when they are loaded (.bin, .pt, .pth, …) too."""
     also: tuple[OneLine, ...] = ()
-    """Globs over paths of the repository: files to fetch that are neither safetensors nor text."""
+    """Globs over paths of the repository: further files to fetch, beside safetensors and text."""
     verify: Annotated[str, Field(pattern=r"^[A-Za-z0-9 *:,./~\-]+$")] | None = None
     """When to hash every byte again, as systemd's OnCalendar says it (``Sun 03:00``). None never
     does by itself."""
@@ -137,7 +137,7 @@ class Service(Desired):
     def _variable_names(cls, environment: dict[str, str]) -> dict[str, str]:
         for name in environment:
             if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-                raise ValueError(f"{name!r} is no name for an environment variable")
+                raise ValueError(f"{name!r} is not a name for an environment variable")
         return environment
 
     @property

@@ -81,7 +81,7 @@ class Snapshot(Desired):
 class LocalSnapshot:
     """A snapshot on a box: what it is, and where.
 
-    + listing: the commit, as far as it is fetched
+    + listing: the commit, with the files that are fetched
     + home: folder of the repository, where the snapshots of its commits are side by side
     """
 

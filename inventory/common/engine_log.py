@@ -60,7 +60,7 @@ class Process(NamedTuple):
 class Logged(NamedTuple):
     """A line that went through a logger.
 
-    + stamp: the engine's own time, without a year; empty where there is none
+    + stamp: the engine's own time, without a year; may be empty
     + where: source file and line of the log call, e.g. ``core.py:1510``; empty for uvicorn's
     """
 

@@ -93,7 +93,7 @@ class FetchRequest(Wire):
 
     + user: who fetches, and owns the snapshot
     + folder: where the snapshot goes: its last part is the commit
-    + files: the listing, as far as it is fetched
+    + files: the part of the listing that is fetched
     + endpoint: URL of the Hub; None for the one that the environment says
     + token: of the Hub. It travels on standard input or as a credential, and is in no repr
     + source: a folder to copy from instead of asking any Hub

@@ -1,8 +1,8 @@
 """The manifest: what each file of a snapshot was when its digest matched.
 
-Written last; without it, there is no snapshot. A file that still has the same size, modification
-time and inode is taken to have the same bytes, as git's index does. Whatever differs is hashed
-again; nothing is trusted by name.
+Written last. Without it the snapshot does not exist. A file with the same size, modification time
+and inode as before is taken to have the same bytes, as git's index does. Other files are hashed
+again.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ProvenFile(ListedFile):
 class Manifest(Wire):
     """What the fetch wrote after every byte was hashed.
 
-    + problem: why an engine could not load the files; empty for no reason
+    + problem: why an engine could not load the files; empty if it can
     + version: of the file's format
     + source: the folder or the Hub that the files came from
     + verified_at: seconds since the epoch

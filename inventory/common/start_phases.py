@@ -88,7 +88,7 @@ TITLES = {
 
 
 class PhaseEnds:
-    """When each phase ended, as far as the lines so far tell."""
+    """When each phase ended, from the lines that were taken in."""
 
     def __init__(self) -> None:
         self.at: dict[str, float] = {}
@@ -134,7 +134,7 @@ def seconds_left(phase: str, spent: float, before: Mapping[str, float]) -> float
 
     + phase: the one that is under way, and `spent` its seconds so far
     + before: seconds by phase of an earlier start
-    + returns: None where nothing comparable is known
+    + returns: None if the earlier start has none of these phases
 
     >>> seconds_left("configuration", 5, {"import": 10, "configuration": 18, "load": 60})
     73.0

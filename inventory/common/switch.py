@@ -93,8 +93,8 @@ class SwitchOutcome(Wire):
     + invocation: InvocationID of the new service's start
     + since: when the switch began, seconds since the epoch
     + touched: something was stopped or started
-    + back: the way back; None where none was gone
-    + seconds: of stop, release, load and downtime, as far as they were measured
+    + back: the way back; None if it was not needed
+    + seconds: of stop, release, load and downtime, those that were measured
     + phases: seconds by phase of the start
     + warnings: what is odd about the answers of the new service
     """

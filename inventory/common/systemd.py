@@ -57,7 +57,7 @@ def moment(text: str) -> float | None:
 
 
 def seconds(text: str) -> float:
-    """A span of time as systemd prints it. 0 for ``infinity``, and for what is no span.
+    """A span of time as systemd prints it. 0 for ``infinity`` and for other text.
 
     >>> seconds("1min 30s"), seconds("100ms"), seconds("infinity")
     (90.0, 0.1, 0.0)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from inventory.service import Service
 
 STARTS, FAILS = 0, 1
-"""Exit codes: it starts as far as is known; it does not."""
+"""Exit codes: nothing known speaks against a start; the start fails."""
 
 
 def add_fit_command(

@@ -68,7 +68,7 @@ class Fit(Frozen):
 
     @property
     def outcome(self) -> Outcome:
-        """What will happen, as far as is known."""
+        """What will probably happen."""
         if self.failure is not None:
             return "fails"
         if isinstance(self.memory, Unknown) or self.memory.margin("context") is None:
@@ -92,10 +92,10 @@ def fit(
 
     + architecture: from :func:`inventory.fit.model.config.read_architecture` or
       :func:`inventory.fit.model.known.known_architecture`
-    + settings: the settings; what is None is the engine's default
+    + settings: the settings; None leaves one to the engine's default
     + cards: the GPUs that the service would run on, from
       :func:`inventory.fit.settings.card.card_of` or :func:`inventory.fit.settings.card.parse_cards`
-    + load: the weights, where they are known better than from the model
+    + load: the weights, if they are known from elsewhere than the model
     + choice: from :func:`inventory.fit.answer.derive.parallel_sizes`, where the sizes come from it
     + engine_help: flags of the installed engine, from
       :func:`inventory.fit.legality.flags.read_help`

@@ -26,10 +26,10 @@ from inventory.snapshot import Snapshot
 
 @dataclass(frozen=True)
 class FittedService:
-    """A service that nothing certain speaks against.
+    """A service that may start: nothing certain speaks against it, or the operator accepts it.
 
     + service: with what it left open filled in
-    + answer: the whole fit; None where it could not be computed
+    + answer: the whole fit; None if it could not be computed
     + notes: sentences for the operator: what was derived, and why
     + warnings: predictions, and certainties that the operator accepts
     + accepted: their rules
@@ -67,7 +67,7 @@ def fitted_service(
     + config: config.json of the model
     + quantisation: hf_quant_config.json of the model
     + hardware: of the box
-    + uuids: the chosen GPUs; none for a service on the CPU, where nothing is predicted
+    + uuids: the chosen GPUs; empty for a service on the CPU, which has no prediction
     + leaving: full names of units that stop before the start: what they hold counts as free
     + accept: rules that the operator overrides
     + raises: FitError

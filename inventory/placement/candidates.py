@@ -49,8 +49,8 @@ class Uses:
     """Who is on one GPU.
 
     + own: processes of own units
-    + others: all other processes, also those of which the unit is unknown
-    + unknown: why it cannot be said who uses the GPU; empty where it can
+    + others: all other processes, also those with an unknown unit
+    + unknown: why the users of the GPU are not known; empty if they are
     """
 
     own: tuple[GpuProcess, ...] = ()
@@ -82,7 +82,7 @@ def is_own(process: GpuProcess, own: frozenset[str]) -> bool:
 
 
 def objection(gpu: Gpu, hardware: Hardware, terms: Terms) -> str:
-    """Why a GPU may not be taken; empty where it may."""
+    """Why a GPU may not be taken; empty if it may."""
     used = uses(gpu, hardware, terms.own)
     taken = _taken(gpu, used, named=gpu.uuid in terms.named)
     return _unfit(gpu, terms) or taken or _small(gpu, used, terms.memory_needed)
@@ -173,7 +173,7 @@ def _gpu_user(group: Sequence[GpuProcess], order: Sequence[str]) -> GpuUser:
 
 
 def who(user: GpuUser) -> str:
-    """A user of GPUs by its unit, or by its processes where it has none or it is unknown."""
+    """A user of GPUs by its unit, or by its processes if the unit is not known."""
     return user.unit if isinstance(user.unit, str) else user.process
 
 

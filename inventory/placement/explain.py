@@ -71,7 +71,7 @@ def reasons(
 
 
 def warnings(box: BoxLayout, group: Sequence[Gpu], terms: Terms) -> list[str]:
-    """What may go wrong or slow with a group: predictions, none of which stops a run."""
+    """What may go wrong or be slow with a group. A warning does not stop a run."""
     found = [
         *_locality(box, group),
         *_peers(box, group),

@@ -77,8 +77,8 @@ def test_an_unknown_field_in_an_override(
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ({"name": "'vllm/minimax'"}, "'vllm/minimax' is no name for a unit"),
-        ({"name": "'-minimax'"}, "'-minimax' is no name for a unit"),
+        ({"name": "'vllm/minimax'"}, "'vllm/minimax' is not a name for a unit"),
+        ({"name": "'-minimax'"}, "'-minimax' is not a name for a unit"),
         ({"model": "Model(repo='a/b', under='models')"}, "'models' is not an absolute path"),
     ],
 )

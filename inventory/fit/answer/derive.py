@@ -23,8 +23,8 @@ from inventory.start_limits import start_limits
 SEQUENCES = (1024, 512, 256, 128, 64, 32, 16, 8, 4, 2, 1)
 _FROM_MEMORY = ("max_num_seqs", "most_seqs", "gpu_memory_utilization", "max_model_len")
 ENOUGH_SEQUENCES = 256
-"""More are not derived by themselves: the sampler pays for each, and few boxes serve that many
-users at once. Who needs them asks for them."""
+"""The most that is derived: the sampler pays for each sequence, and few boxes serve more users at
+once. A service can ask for more."""
 
 LOADER = 6.2e9, 2.0e9, 0.8e9
 """Bytes a second of the loader: from the page cache; from one NVMe; the slower field logs."""
@@ -50,7 +50,7 @@ class Parallel(Frozen):
 
 
 class LoadTime(Frozen):
-    """Seconds from start to ready, and what follows from them."""
+    """Seconds from start to ready, and the limits that follow."""
 
     fastest: int
     likely: int
@@ -85,9 +85,8 @@ def parallel_sizes(
     + settings: its other settings
     + gpus: how many the service has
 
-    Tensor parallelism over all, where the shape allows it without a remark; else with whole
-    experts on each rank; else as the engine's newest versions allow it; else over as many as
-    divide, in pipeline stages.
+    Tried in this order: tensor parallelism over all GPUs; the same with whole experts on each
+    rank; the same with a remark, if only some engines allow it; pipeline stages.
     """
     plain = settings.model_copy(update={"tp": gpus, "pp": 1, "dp": 1, "ep": False})
     problems = shape_verdicts(architecture, plain, engine, gpus)
@@ -165,7 +164,7 @@ def _sequences(
 
 
 def _utilisation(resolved: Resolved, found: Memory) -> float:
-    """The utilisation as it is, less where the cards do not have so much free."""
+    """The utilisation as it is, or less if the cards have less free."""
     most = most_utilisation(resolved.settings.gpus)
     free = found.margin("free")
     if free is None or free.low >= 0:

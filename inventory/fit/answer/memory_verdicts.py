@@ -56,7 +56,7 @@ class _Start(NamedTuple):
 def memory_verdicts(
     architecture: Architecture, found: Memory, cards: tuple[Card, ...]
 ) -> tuple[Verdict, ...]:
-    """The failures, from the first that is met; after a likely one the rest does not matter.
+    """The failures, in the order of a start. What follows a likely one does not matter.
 
     + found: the memory of the start
     """
@@ -165,7 +165,7 @@ def _why(margin: Margin) -> str:
 
 
 def _by_sampler(start: _Start) -> tuple[Verdict, ...]:
-    """Where fewer sequences alone would resolve it: the sampler's peak is the cause."""
+    """The sampler's peak is the cause if fewer sequences alone resolve it."""
     seqs, asked = _enough_with(start), start.found.resolved.max_num_seqs
     if seqs is None:
         return ()
@@ -226,7 +226,7 @@ def _choices(start: _Start, mode: Mode) -> tuple[str, ...]:
 
 
 def _shorter(found: Memory) -> int:
-    """A length that fits where the wished one does not: surely where it is only tight."""
+    """A length that fits: the likely one, or the certain one if the asked length is only tight."""
     wished = found.resolved.max_model_len
     if not isinstance(found.longest, Span) or isinstance(wished, Unknown):
         return 0

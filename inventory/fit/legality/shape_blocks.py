@@ -23,7 +23,7 @@ REFINED_LEAST = 32
 
 
 class Problem(NamedTuple):
-    """One division that leaves a rest."""
+    """One size that does not work."""
 
     rule: str
     found: str
@@ -138,7 +138,8 @@ def groups(a: Architecture, settings: EngineSettings) -> Iterator[Problem]:
 
 
 def _leaves_alone(a: Architecture, role: str, layer: int) -> bool:
-    """Whether the checkpoint keeps a role unquantised; where that is not said, it may."""
+    """Whether the checkpoint keeps a role unquantised. If it does not say, attention and shared
+    experts may be."""
     scheme = a.quantisation
     if scheme is None:
         return True

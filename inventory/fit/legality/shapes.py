@@ -21,9 +21,9 @@ _LARGEST_TP = 16
 def shape_verdicts(
     architecture: Architecture, settings: EngineSettings, engine: Release | Unknown, gpus: int
 ) -> tuple[Verdict, ...]:
-    """Everything about a start's parallel sizes that cannot work, or works only since lately.
+    """Parallel sizes that cannot work, or that work only in new engines.
 
-    + engine: the version; unknown: what only some versions can do is a prediction
+    + engine: the version; with an unknown one a version's rule is a prediction
     + gpus: how many there are, for the choices
     """
     problems = list(_problems(architecture, settings, engine))
@@ -49,7 +49,7 @@ def legal_choices(
     """The nearest legal settings: the next tensor parallel size below and above, and the same size
     with whole experts on each rank.
 
-    + gpus: sizes beyond it are not offered, unless none fits
+    + gpus: larger sizes are not offered
     """
     legal = legal_sizes(architecture, settings, engine)
     below = [tp for tp in legal if tp < settings.tp]

@@ -75,6 +75,6 @@ class Ignored:
 
 
 def _from_layers(name: str) -> str:
-    """Without what stands before the layers: model., language_model.model., and so on."""
+    """Without the words before the layers, such as model. or language_model.model."""
     place = name.find("layers.")
     return name[place:] if place >= 0 and not name.startswith("*") else name

@@ -115,10 +115,10 @@ class KvLayout(Frozen):
         return per_group * self.groups[0].block_tokens * self.dcp
 
     def longest(self, memory: int, most: int) -> int:
-        """The longest request that fits; 0 where not even one token does.
+        """The longest request that fits; 0 if one token does not fit.
 
         + memory: bytes of the cache
-        + most: tokens beyond which nothing is asked
+        + most: the largest length to try
         """
         held_back = self.block_bytes if self.null_block else 0
         if self.needed(1) > memory - held_back:

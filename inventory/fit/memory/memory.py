@@ -41,7 +41,7 @@ one for its state and CUDA graphs are captured (vllm-project/vllm#38270)."""
 
 
 class Margin(Frozen):
-    """How much is left before a failure mode; negative is the failure."""
+    """How much is left before a failure mode. If it is negative, the start fails."""
 
     mode: Mode
     left: Span = Field(description="bytes")
@@ -63,7 +63,7 @@ class Memory(Frozen):
     margins: tuple[Margin, ...] = Field(description="in the order in which a start meets them")
 
     def margin(self, mode: Mode) -> Span | None:
-        """What is left before one failure mode; None where it cannot occur."""
+        """What is left before one failure mode; None if it cannot occur."""
         return next((m.left for m in self.margins if m.mode == mode), None)
 
 

@@ -14,8 +14,8 @@ from inventory.common.units import gib
 class Span(Frozen):
     """An amount of bytes (or of tokens) with an honest range.
 
-    ``low`` is what can be counted on as the least, ``high`` as the most; outside the regimes in
-    which the constants were measured the two move apart.
+    The amount is not below ``low`` and not above ``high``. Outside the measured regimes the two
+    are further apart.
     """
 
     low: int = Field(description="not less than this")
@@ -51,7 +51,7 @@ class Span(Frozen):
 
     @property
     def is_exact(self) -> bool:
-        """Whether there is no doubt about the amount."""
+        """Whether the amount is certain."""
         return self.low == self.high
 
     def shown(self) -> str:

@@ -1,1 +1,1 @@
-"""What a model is, as far as a start depends on it: shape, layers, quantisation, files."""
+"""What a start depends on in a model: shape, layers, quantisation, files."""

@@ -1,4 +1,4 @@
-"""What a model is, as far as starting it depends on it.
+"""What a start depends on in a model.
 
 The reader is :func:`inventory.fit.model.config.read_architecture`. A number that the files do not
 tell is :class:`~inventory.base.Unknown`; a part that the model does not have is ``None``.

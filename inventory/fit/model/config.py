@@ -37,12 +37,12 @@ def read_architecture(
 ) -> Architecture:
     """What a model is.
 
-    + config: config.json as it is. Anything that is not what it should be becomes an unknown
-      with its reason; nothing raises
+    + config: config.json as it is. A value of a wrong kind becomes an unknown with its reason;
+      nothing raises
     + files: size in bytes by name, of the whole repository
     + headers: safetensors headers by file name, from
       :func:`inventory.fit.model.safetensors.read_header`: with all of them the weights are exact
-    + hf_quant_config: hf_quant_config.json, in which ModelOpt keeps what config.json lacks
+    + hf_quant_config: hf_quant_config.json: ModelOpt writes there what config.json lacks
 
     >>> read_architecture({"num_attention_heads": 40}).layers.unknown
     'num_hidden_layers is not in config.json'

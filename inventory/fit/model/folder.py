@@ -1,4 +1,4 @@
-"""A model's files in a local folder, read as far as the fit needs them."""
+"""The files of a local folder that the fit needs of a model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def architecture_in(folder: Path) -> Architecture:
     """The architecture of the model in a folder.
 
     + folder: holds config.json, and the weights or only the index of them
-    + raises: DesiredStateError where there is no readable config.json
+    + raises: DesiredStateError if config.json cannot be read
     """
     config = _json(folder / "config.json")
     if config is None:

@@ -8,7 +8,7 @@ from typing import Any
 from inventory.base import Unknown
 
 LARGEST_NUMBER = 1 << 40
-"""No count in a model's configuration is larger: what is, is a mistake in the file."""
+"""A larger count is a mistake in the file."""
 
 _MISSING = object()
 
@@ -44,7 +44,7 @@ class Fields:
         self._objects = objects
 
     def raw(self, *names: str) -> Any:
-        """The first value that is not null; None where there is none."""
+        """The first value that is not null, or None."""
         return next(self._values(names), (None, None))[1]
 
     def count(self, *names: str) -> int | Unknown:

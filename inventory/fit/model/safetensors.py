@@ -69,7 +69,7 @@ def read_header(prefix: bytes) -> Header | Unknown:
     except (ValueError, RecursionError):
         return Unknown(unknown="the header is not JSON")
     if not isinstance(entries, dict):
-        return Unknown(unknown="the header is no JSON object")
+        return Unknown(unknown="the header is not a JSON object")
     tensors: dict[str, Tensor] = {}
     for name, raw in entries.items():
         if name == "__metadata__":

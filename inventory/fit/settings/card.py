@@ -128,11 +128,11 @@ def card_of(
     """A GPU of a box.
 
     + gpu: as the probe read it. A total that NVML did not tell falls back on the card's class;
-      a card of no known class gets NVML's total less what engines were seen not to see
+      a card of an unknown class gets NVML's total less what engines do not see
     + link: how it reaches the others of the same service, where that is known
     + processes: of the box; those on this GPU are named when memory is short
-    + leaving: units that will have stopped before: what they hold counts as free
-    + raises: DesiredStateError where neither the memory nor the class is known
+    + leaving: units that stop before the start: what they hold counts as free
+    + raises: DesiredStateError if both the memory and the class are unknown
     """
     name = gpu.name if isinstance(gpu.name, str) else "unknown GPU"
     listed = _class_of(name)

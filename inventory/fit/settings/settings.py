@@ -1,4 +1,4 @@
-"""How an engine is to be started, as far as memory and legality depend on it."""
+"""How an engine is to be started: its version, and the settings that the fit depends on."""
 
 from __future__ import annotations
 

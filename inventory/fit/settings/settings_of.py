@@ -74,9 +74,9 @@ def cards_for(
 
     + gpus: those of the placement, or the candidates
     + hardware: of the box, for links and processes
-    + leaving: full names of units that will have stopped by then (the service's own, and those
-      that it replaces): what they hold counts as free
-    + raises: DesiredStateError where a GPU's memory is neither told nor known by its name
+    + leaving: full names of units that stop before the start (the service's own, and those that
+      it replaces): what they hold counts as free
+    + raises: DesiredStateError if neither the box nor the card's name tells a GPU's memory
     """
     link = link_between(gpus, hardware.links)
     processes = () if isinstance(hardware.processes, Unknown) else hardware.processes
