@@ -60,5 +60,5 @@ def need(value: T | Unknown) -> T:
 
 
 def known(value: T | Unknown, otherwise: T) -> T:
-    """The value, or ``otherwise`` where it is unknown: for display and for ordering only."""
+    """The value, or ``otherwise`` if it is unknown."""
     return otherwise if isinstance(value, Unknown) else value

@@ -14,8 +14,7 @@ from facts.privilege import as_root
 from inventory.base import Unknown
 from inventory.errors import ConvergeError, FitError
 from inventory.fit.legality.flags import flag_verdicts, read_help
-from inventory.parallel import tensor_parallel_size
-from inventory.service import Service
+from inventory.service import Service, tensor_parallel_size
 from operations.steps import report
 
 HELP_SECONDS = 300

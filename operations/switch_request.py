@@ -8,9 +8,8 @@ from pathlib import Path
 from inventory.base import Unknown
 from inventory.common.record import Declared, RecordedEngine, RecordedHost, RecordedPlacement
 from inventory.common.switch import OldService, SwitchRequest, Target
-from inventory.parallel import tensor_parallel_size
 from inventory.placement import Chosen
-from inventory.service import Service
+from inventory.service import Service, tensor_parallel_size
 from inventory.snapshot import LocalSnapshot
 from operations.unit_text import command_words, variables
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from inventory.parallel import tensor_parallel_size
-from inventory.service import Service
+from inventory.service import Service, tensor_parallel_size
 
 HARDENING = (
     "NoNewPrivileges=yes",

@@ -1,9 +1,11 @@
-"""nvidia-smi's words, where controller and box both read them."""
+"""nvidia-smi's words, and what an idle GPU may show, for controller and box."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+
+from inventory.common.units import MIB
 
 APPS = ("gpu_uuid", "pid", "used_memory", "process_name")
 """Fields of ``--query-compute-apps``. The name comes last: nothing is quoted, and it may hold
@@ -16,6 +18,8 @@ NO_PID = (0, 0xFFFFFFFF)
 # only the name (nvgpu#37, all-smi#80). The N1X prints its carve-out as if it were all
 # (unsloth#11208: 8128 MiB, of which CUDA can use 46477).
 _INTEGRATED = re.compile(r"\b(GB10|Thor|Orin|N1X)\b")
+
+_IDLE_BYTES, _IDLE_SHARE = 500 * MIB, 100
 
 
 def is_absent(cell: str) -> bool:
@@ -59,3 +63,18 @@ def cells(line: str, columns: Sequence[str]) -> list[str] | None:
     """
     found = [cell.strip() for cell in line.split(",", len(columns) - 1)]
     return found if len(found) == len(columns) else None
+
+
+def idle_limit(total: int) -> int:
+    """Bytes that an idle GPU may show as used: 500 MiB, or one part in 100 where that is more.
+
+    A display takes some, and an older driver counts its reserve, which grows with the card: 479
+    MiB on an H100, 614 on an H200, 726 on a B200 (unsloth#9362), 912 on an A100 (nvml-wrapper#57).
+    The context of a process is about as large, but a process is listed.
+
+    + total: bytes of the card; 0 where they are not known
+
+    >>> idle_limit(0) // MIB, idle_limit(143_771 * MIB) // MIB
+    (500, 1437)
+    """
+    return max(_IDLE_BYTES, total // _IDLE_SHARE)

@@ -4,10 +4,10 @@ Pure functions. :func:`inventory.fit.fit.fit` is the whole answer; each module h
 
 - what a model is: architecture, config, config_parts, layers, quantisation, safetensors, folder,
   known
-- how its engine is set: settings, settings_of, defaults, resolve, version, card
+- how its engine is set: settings, settings_of, resolve, card
 - what is legal: shapes, shape_blocks, compatibility, engine_names, flags
-- what it costs: weights, matrices, ignored; kv; overhead, outside_torch, constants;
+- what it costs: weights, matrices, ignored; kv; overhead, outside_torch, constants; span;
   memory
-- what follows: memory_verdicts, verdict, derive, load_time; fitted_service for one box
+- what follows: memory_verdicts, verdict, derive; fitted_service for one box
 - how it is said: explain, cli. tests/benchmarks/published compares it with published starts
 """

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -60,14 +59,6 @@ def add_fit_command(
     parser.add_argument("--json", action="store_true", help="the whole answer as JSON")
     parser.set_defaults(run=run)
     return parser
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command by itself: ``python -m inventory.fit.cli fit MODEL --gpus …``."""
-    parser = argparse.ArgumentParser(prog="boxwright")
-    add_fit_command(parser.add_subparsers(required=True))
-    parsed = parser.parse_args(arguments)
-    return int(parsed.run(parsed))
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -186,7 +177,3 @@ def _positive(text: str) -> int:
     if value < 1:
         raise argparse.ArgumentTypeError(f"{text} is not a positive number")
     return value
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from inventory.base import Unknown
-from inventory.common.gpu import idle_limit
+from inventory.common.smi import idle_limit
 from inventory.hardware import Gpu, GpuProcess, Hardware
 from inventory.placement.result import GpuUser, Rejected, gib
 from inventory.service import Placement

@@ -8,8 +8,7 @@ from inventory.catalogue import CATALOGUE, KIMI_K25, MINIMAX_M25, MINIMAX_M25_TH
 from inventory.engine import ELSEWHERE, FLAGS, SHORT, Vllm
 from inventory.errors import DesiredStateError
 from inventory.override import overridden
-from inventory.parallel import tensor_parallel_size
-from inventory.service import Endpoint, Model, Placement, Service
+from inventory.service import Endpoint, Model, Placement, Service, tensor_parallel_size
 
 
 def service(**fields: object) -> Service:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from inventory.base import Unknown
 from inventory.fit.answer.verdict import Verdict, certainty, prediction
 from inventory.fit.legality import engine_names
+from inventory.fit.legality.flags import near
 from inventory.fit.model.architecture import Architecture
 from inventory.fit.settings.card import Card
 from inventory.fit.settings.resolve import MOST_UTILISATION_SEVERAL, Resolved
@@ -43,7 +44,6 @@ _ALIASES = {
     "modelopt_mxfp8": "modelopt",
     "gpt_oss_mxfp4": "mxfp4",
     "deepseek_v4_fp8": "fp8",
-    "fbgemm_fp8": "fbgemm_fp8",
 }
 
 
@@ -136,17 +136,14 @@ def _parsers(settings: EngineSettings, engine: Release | Unknown) -> Iterator[Ve
     ):
         if name is None or name in names:
             continue
-        # Imported here: only a mistake needs it, and every start of the program would pay.
-        from difflib import get_close_matches  # noqa: PLC0415
-
-        near = tuple(get_close_matches(name, sorted(names), n=3, cutoff=0.5))
+        close = near(name, names, cutoff=0.5)
         yield certainty(
             "parser",
             f"{flag} {name}",
             f"vLLM {shown(engine_names.READ_FROM)} has {len(names)} of them, not this one",
             "the engine refuses an unknown parser at the start, unless a plugin registers it",
-            f"choose {', or '.join(near)}" if near else "leave the parser out",
-            *near,
+            f"choose {', or '.join(close)}" if close else "leave the parser out",
+            *close,
             certain=known,
         )
 

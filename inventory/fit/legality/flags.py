@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from pydantic import Field
 
@@ -79,29 +80,29 @@ def flag_verdicts(arguments: tuple[str, ...], engine: Help, version: str) -> tup
             # A usage text lists one spelling a flag: a short one may exist all the same.
             continue
         if plain not in engine.flags and not _abbreviates(plain, engine):
-            near = _near(plain, engine.flags)
+            close = near(plain, engine.flags)
             verdicts.append(
                 certainty(
                     "flag",
                     f"the flag {name}",
                     f"{name} is not among the {len(engine.flags)} flags of vLLM {version}",
                     "the engine ends at once with 'unrecognized arguments'",
-                    f"did you mean {', '.join(near)}?" if near else "leave it out",
-                    *near,
+                    f"did you mean {', '.join(close)}?" if close else "leave it out",
+                    *close,
                 )
             )
             continue
         allowed = engine.choices.get(plain, ())
         if allowed and value is not None and value not in allowed:
-            near = _near(value, frozenset(allowed))
+            close = near(value, allowed)
             verdicts.append(
                 certainty(
                     _rule_of(plain),
                     f"{plain} {value}",
                     f"{value} is not among its values in vLLM {version}",
                     "the engine refuses it at the start",
-                    f"choose one of {', '.join(near or allowed[:12])}",
-                    *(near or allowed[:12]),
+                    f"choose one of {', '.join(close or allowed[:12])}",
+                    *(close or allowed[:12]),
                     certain=not (plugged and plain.endswith("-parser")),
                 )
             )
@@ -117,8 +118,9 @@ def _abbreviates(name: str, engine: Help) -> bool:
     return name.startswith("--") and sum(flag.startswith(name) for flag in engine.flags) == 1
 
 
-def _near(word: str, among: frozenset[str]) -> tuple[str, ...]:
+def near(word: str, among: Iterable[str], cutoff: float = 0.7) -> tuple[str, ...]:
+    """Up to three words that are like one."""
     # Imported here: only a mistake needs it, and every start of the program would pay.
     from difflib import get_close_matches  # noqa: PLC0415
 
-    return tuple(get_close_matches(word, sorted(among), n=3, cutoff=0.7))
+    return tuple(get_close_matches(word, sorted(among), n=3, cutoff=cutoff))

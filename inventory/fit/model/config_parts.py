@@ -95,53 +95,40 @@ def _expert_layers(own: Fields, layers: int) -> tuple[int, ...]:
 
 
 def state(own: Fields) -> LinearState | Unknown:
-    full_precision = own.text("mamba_ssm_dtype", "ssm_dtype") == "float32"
-    heads = own.optional("linear_num_value_heads")
-    if heads:
+    inner = Fields(own.mapping("linear_attn_config"))
+    state_bytes = 4 if own.text("mamba_ssm_dtype", "ssm_dtype") == "float32" else 2
+    key_dim: int | None
+    value_dim: int | None
+    if heads := own.optional("linear_num_value_heads"):
         keys = own.optional("linear_num_key_heads") or heads
         key_dim = own.optional("linear_key_head_dim") or 128
         value_dim = own.optional("linear_value_head_dim") or 128
-        return LinearState(
-            key_heads=keys,
-            value_heads=heads,
-            key_dim=key_dim,
-            value_dim=value_dim,
-            conv_kernel=own.optional("linear_conv_kernel_dim") or 4,
-            conv_channels=2 * keys * key_dim + heads * value_dim,
-            state_bytes=4 if full_precision else 2,
-            conv_bytes=2,
-        )
-    inner = Fields(own.mapping("linear_attn_config"))
-    heads, dim = inner.optional("num_heads"), inner.optional("head_dim")
-    if heads and dim:
-        return LinearState(
-            key_heads=heads,
-            value_heads=heads,
-            key_dim=dim,
-            value_dim=dim,
-            conv_kernel=inner.optional("short_conv_kernel_size") or 4,
-            conv_channels=3 * heads * dim,
-            state_bytes=4,
-            conv_bytes=2,
-        )
-    heads = own.optional("mamba_n_heads", "mamba_num_heads")
-    dim, state = (
-        own.optional("mamba_d_head", "mamba_head_dim"),
-        own.optional("mamba_d_state", "ssm_state_size"),
+        kernel = own.optional("linear_conv_kernel_dim")
+        channels = 2 * keys * key_dim + heads * value_dim
+    elif (heads := inner.optional("num_heads")) and (key_dim := inner.optional("head_dim")):
+        keys, value_dim, state_bytes = heads, key_dim, 4
+        kernel = inner.optional("short_conv_kernel_size")
+        channels = 3 * heads * key_dim
+    elif (
+        (heads := own.optional("mamba_n_heads", "mamba_num_heads"))
+        and (value_dim := own.optional("mamba_d_head", "mamba_head_dim"))
+        and (key_dim := own.optional("mamba_d_state", "ssm_state_size"))
+    ):
+        keys = own.optional("mamba_n_groups", "n_groups") or 1
+        kernel = own.optional("mamba_d_conv", "conv_kernel")
+        channels = heads * value_dim + 2 * keys * key_dim
+    else:
+        return Unknown(unknown="the shape of the linear attention's state is not in config.json")
+    return LinearState(
+        key_heads=keys,
+        value_heads=heads,
+        key_dim=key_dim,
+        value_dim=value_dim,
+        conv_kernel=kernel or 4,
+        conv_channels=channels,
+        state_bytes=state_bytes,
+        conv_bytes=2,
     )
-    if heads and dim and state:
-        groups = own.optional("mamba_n_groups", "n_groups") or 1
-        return LinearState(
-            key_heads=groups,
-            value_heads=heads,
-            key_dim=state,
-            value_dim=dim,
-            conv_kernel=own.optional("mamba_d_conv", "conv_kernel") or 4,
-            conv_channels=heads * dim + 2 * groups * state,
-            state_bytes=4 if full_precision else 2,
-            conv_bytes=2,
-        )
-    return Unknown(unknown="the shape of the linear attention's state is not in config.json")
 
 
 def vision(top: Mapping[str, Any], family: str) -> Vision | None:

@@ -7,8 +7,7 @@ from inventory.fit.legality.flags import words_of
 from inventory.fit.settings.card import Card, LinkKind, card_of
 from inventory.fit.settings.settings import EngineSettings, Runner, Sampler
 from inventory.hardware import Gpu, Hardware, Link
-from inventory.parallel import tensor_parallel_size
-from inventory.service import Service
+from inventory.service import Service, tensor_parallel_size
 
 _SHORT = {"-dcp": "--decode-context-parallel-size", "-q": "--quantization"}
 

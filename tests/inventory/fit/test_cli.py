@@ -10,12 +10,19 @@ from typing import Any
 import pytest
 
 from inventory.errors import DesiredStateError
-from inventory.fit.cli import add_fit_command, main
+from inventory.fit.cli import add_fit_command
 from inventory.fit.model.folder import architecture_in
 from inventory.fit.model.known import KNOWN, known_architecture
 from tests.inventory.fit.data import FIXTURES, LLAMA_8B
 
 RTX = '4x"RTX PRO 6000"'
+
+
+def main(arguments: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="boxwright")
+    add_fit_command(parser.add_subparsers(required=True))
+    parsed = parser.parse_args(arguments)
+    return int(parsed.run(parsed))
 
 
 def answered(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from inventory.common import smi
-from inventory.common.gpu import idle_limit
+from inventory.common.smi import idle_limit
 from inventory.common.units import MIB
 
 CARDS = ("index", "mig.mode.current", "uuid", "pstate", "memory.used", "memory.total", "name")
