@@ -39,10 +39,7 @@ NOT_ASKED = Unknown(unknown="not asked")
 
 
 class NotKnownError(Exception):
-    """A computation needs a value that is unknown.
-
-    + reason: the unknown value
-    """
+    """A computation needs a value that is unknown."""
 
     def __init__(self, reason: Unknown) -> None:
         super().__init__(reason.unknown)
@@ -50,10 +47,7 @@ class NotKnownError(Exception):
 
 
 def need(value: T | Unknown) -> T:
-    """The value.
-
-    + raises: NotKnownError where it is unknown
-    """
+    """The value. An unknown one raises NotKnownError."""
     if isinstance(value, Unknown):
         raise NotKnownError(value)
     return value

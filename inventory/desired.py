@@ -45,7 +45,6 @@ class Desired(Frozen):
 def built(kind: type[D], fields: Mapping[str, Any], what: str) -> D:
     """A part of the desired state made from plain data.
 
-    + kind: the type to make
     + fields: nested plain data, such as JSON or an override holds
     + what: what is being made, in the reader's words: opens the error
     + raises: DesiredStateError with the path of every wrong field

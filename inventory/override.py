@@ -25,7 +25,6 @@ EVERY_SERVICE = "*"
 def overridden(service: Service, override: Any) -> Service:
     """The service with the host's override laid over it, validated once.
 
-    + service: as the deploy declares it
     + override: service name or ``*`` -> nested fields; None or empty changes nothing. A mapping
       is merged field by field, any other value replaces the field. A service's own entry wins
       over ``*``.

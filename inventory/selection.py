@@ -31,7 +31,6 @@ _CODE = frozenset({".py"})
 def wanted(file: SnapshotFile, service: Service) -> bool:
     """Whether a service's box gets a file.
 
-    + file: of the listing
     + service: says whether pickled weights and remote code are asked for
     """
     ending = PurePosixPath(file.path).suffix.lower()
@@ -48,8 +47,6 @@ def wanted(file: SnapshotFile, service: Service) -> bool:
 def selected(snapshot: Snapshot, service: Service) -> tuple[Snapshot, tuple[str, ...]]:
     """The part of the snapshot that is fetched, and the paths that are left out.
 
-    + snapshot: the whole listing
-    + service: who will load it
     + raises: DesiredStateError where no weights would be left
     """
     files = tuple(file for file in snapshot.files if wanted(file, service))

@@ -140,7 +140,6 @@ def lock_text(snapshot: Snapshot) -> str:
 def read_lock(text: str, where: str, model: Model) -> Snapshot:
     """The snapshot that a lock file holds.
 
-    + text: content of the file
     + where: its name, for errors
     + model: what it should be the lock of
     + raises: DesiredStateError where the text is not a lock, or the lock of something else

@@ -62,15 +62,11 @@ def fitted_service(
 ) -> FittedService:
     """The service as it will start on these GPUs, or the first certain reason why it cannot.
 
-    + service: overrides applied
     + snapshot: its model's files, for their sizes
-    + config: config.json of the model
     + quantisation: hf_quant_config.json of the model
-    + hardware: of the box
     + uuids: the chosen GPUs; empty for a service on the CPU, which has no prediction
     + leaving: full names of units that stop before the start: what they hold counts as free
     + accept: rules that the operator overrides
-    + raises: FitError
     """
     if not uuids:
         return FittedService(service)
@@ -109,10 +105,6 @@ def completed(
 
     Derived from the cards as they are when nobody uses them, so that the answer is the same on
     every run: parallel sizes, ``max_num_seqs``, and the time that a load is given.
-
-    + service: overrides applied
-    + architecture: of its model
-    + cards: of its placement
     """
     said: list[str] = []
     engine = service.engine

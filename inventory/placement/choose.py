@@ -27,7 +27,6 @@ def place(
     """Choose the GPUs of a service.
 
     + wish: how many, how close, which by name
-    + hardware: the box
     + own_units: the service's unit and those that it replaces; their processes do not count,
       because they have left before the start. ``vllm`` is ``vllm.service``
     + keep: UUIDs of the placement in force; it is kept while it is still valid

@@ -26,10 +26,7 @@ def is_nvlink(kind: str | Unknown) -> bool:
 
 @dataclass(frozen=True)
 class BoxLayout:
-    """A box, with its pairs and sockets looked up once.
-
-    + hardware: the box
-    """
+    """A box, with its pairs and sockets looked up once."""
 
     hardware: Hardware
     _links: dict[frozenset[str], Link] = field(init=False, compare=False)

@@ -82,8 +82,6 @@ def parallel_sizes(
 ) -> Parallel | Unknown:
     """Parallel sizes that use all GPUs.
 
-    + settings: its other settings
-    + gpus: how many the service has
 
     Tried in this order: tensor parallelism over all GPUs; the same with whole experts on each
     rank; the same with a remark, if only some engines allow it; pipeline stages.
@@ -119,10 +117,7 @@ def derive(
     cards: tuple[Card, ...],
     found: Memory | Unknown,
 ) -> Derived:
-    """What follows from a memory.
-
-    + found: the memory of the start as resolved
-    """
+    """What follows from a memory."""
     settings = resolved.settings
     weight_bytes: int | Unknown
     open_settings: dict[str, Any]
@@ -186,7 +181,6 @@ def load_time(
     + weight_bytes: of the checkpoint; used where the files do not tell it
     + given: seconds that the service gives a load; None: as many as the slowest takes
     + eager: without CUDA graphs and compilation
-    + engines: data parallel size
     """
     size = weight_bytes
     if architecture.checkpoint and not isinstance(architecture.checkpoint.size, Unknown):

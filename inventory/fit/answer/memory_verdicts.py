@@ -56,10 +56,7 @@ class _Start(NamedTuple):
 def memory_verdicts(
     architecture: Architecture, found: Memory, cards: tuple[Card, ...]
 ) -> tuple[Verdict, ...]:
-    """The failures, in the order of a start. What follows a likely one does not matter.
-
-    + found: the memory of the start
-    """
+    """The failures, in the order of a start. What follows a likely one does not matter."""
     start = _Start(architecture, found, cards)
     verdicts: list[Verdict] = []
     for margin in found.margins:

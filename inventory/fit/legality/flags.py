@@ -46,7 +46,6 @@ def read_help(text: str) -> Help | Unknown:
 def words_of(arguments: tuple[str, ...]) -> tuple[tuple[str, str | None], ...]:
     """Flags and their values of a command line.
 
-    + arguments: words, as they stand in the unit
 
     >>> words_of(("--max_num_seqs=64", "-tp", "4", "--enforce-eager"))
     (('--max-num-seqs', '64'), ('-tp', '4'), ('--enforce-eager', None))
@@ -64,12 +63,7 @@ def words_of(arguments: tuple[str, ...]) -> tuple[tuple[str, str | None], ...]:
 
 
 def flag_verdicts(arguments: tuple[str, ...], engine: Help, version: str) -> tuple[Verdict, ...]:
-    """Flags that the installed engine does not know, and values that it does not allow.
-
-    + arguments: words of the command line after the model
-    + engine: from :func:`read_help`
-    + version: of the engine, for the message
-    """
+    """Flags that the installed engine does not know, and values that it does not allow."""
     verdicts: list[Verdict] = []
     words = words_of(arguments)
     plugged = any(name.endswith("-parser-plugin") for name, _value in words)

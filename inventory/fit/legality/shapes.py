@@ -24,7 +24,6 @@ def shape_verdicts(
     """Parallel sizes that cannot work, or that work only in new engines.
 
     + engine: the version; with an unknown one a version's rule is a prediction
-    + gpus: how many there are, for the choices
     """
     problems = list(_problems(architecture, settings, engine))
     if not problems:
@@ -65,10 +64,7 @@ def legal_choices(
 def legal_sizes(
     architecture: Architecture, settings: EngineSettings, engine: Release | Unknown
 ) -> tuple[int, ...]:
-    """Tensor parallel sizes up to 16 without a certain problem.
-
-    + settings: its other settings
-    """
+    """Tensor parallel sizes up to 16 without a certain problem."""
     return tuple(
         tp
         for tp in range(1, _LARGEST_TP + 1)

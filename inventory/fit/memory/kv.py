@@ -89,10 +89,7 @@ class KvLayout(Frozen):
         return max(0, memory // self.block_bytes)
 
     def blocks_per_request(self, length: int) -> int:
-        """Blocks that one request of full length holds.
-
-        + length: tokens
-        """
+        """Blocks that one request of full length holds."""
         return sum(self._held(group, length) for group in self.groups)
 
     def needed(self, length: int) -> int:
@@ -106,7 +103,6 @@ class KvLayout(Frozen):
     def tokens(self, memory: int, length: int) -> int:
         """Tokens as the engine prints them.
 
-        + memory: bytes of the cache
         + length: max_model_len, on which the print depends in newer engines
         """
         if self.by_concurrency and not self.is_uniform:
@@ -117,7 +113,6 @@ class KvLayout(Frozen):
     def longest(self, memory: int, most: int) -> int:
         """The longest request that fits; 0 if one token does not fit.
 
-        + memory: bytes of the cache
         + most: the largest length to try
         """
         held_back = self.block_bytes if self.null_block else 0
@@ -152,7 +147,6 @@ def kv_layout(
     """The layout of the cache on the rank with most layers.
 
     + engine: the version, whose rules apply; unknown: the newest
-    + batched_tokens: max_num_batched_tokens as resolved
     """
     if architecture.compressed_kv:
         return Unknown(unknown="config.json does not describe this model's compressed cache")
@@ -257,7 +251,6 @@ def kv_shape(a: Architecture, kind: str) -> tuple[int, int, int]:
     """Heads of keys and values in a layer, and the widths of a key and of a value.
 
     + kind: of the layer: in some models the full layers differ from the others
-    + raises: NotKnownError
     """
     heads, dim, value = a.kv_heads, a.head_dim, a.value_dim
     if kind == "full" and a.global_kv_heads:

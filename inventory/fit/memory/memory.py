@@ -75,10 +75,7 @@ def memory(
 ) -> Memory | Unknown:
     """The memory of one start.
 
-    + architecture: of the model
-    + resolved: the settings with the engine's defaults filled in
     + cards: the GPUs it runs on; the one with least memory decides
-    + load: the weights, where they are known already
     """
     if not cards:
         return Unknown(unknown="no GPU was given")

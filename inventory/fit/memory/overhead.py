@@ -43,12 +43,7 @@ class Overhead(Frozen):
 
 
 def overhead(architecture: Architecture, resolved: Resolved, cards: tuple[Card, ...]) -> Overhead:
-    """The overhead of the fullest rank.
-
-    + architecture: of the model; an unknown vocabulary or width is remarked upon
-    + resolved: the settings with the engine's defaults
-    + cards: the GPUs
-    """
+    """The overhead of the fullest rank."""
     version = resolved.version
     regime = _regime(resolved, version)
     remarks = _remarks(resolved, cards)

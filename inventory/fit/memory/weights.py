@@ -48,11 +48,7 @@ class Weights(Frozen):
 
 
 def weights(architecture: Architecture, settings: EngineSettings) -> Weights | Unknown:
-    """What the fullest rank holds.
-
-    + architecture: of the model
-    + settings: the parallel sizes and the type in which it is loaded
-    """
+    """What the fullest rank holds."""
     found = _weights(architecture, settings)
     if isinstance(found, Unknown) or not settings.cpu_offload:
         return found
@@ -110,11 +106,7 @@ def _weights(architecture: Architecture, settings: EngineSettings) -> Weights | 
 
 
 def _scaled(computed: Span, whole: list[Piece], loaded: int, settings: EngineSettings) -> Span:
-    """The computed share, brought to the total that the files have.
-
-    + whole: everything that is stored in the files
-    + loaded: bytes of the files that are loaded
-    """
+    """The computed share, brought to the total that the files have."""
     low = sum(piece.size.low for piece in whole)
     middle = sum(piece.size.likely for piece in whole)
     high = sum(piece.size.high for piece in whole)

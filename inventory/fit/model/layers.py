@@ -42,9 +42,7 @@ _MOST_LAYERS = 4096
 def layer_kinds(fields: Fields, family: str, layers: int) -> tuple[tuple[LayerKind, ...], str]:
     """The kind of every layer, and a remark where the file leaves doubt.
 
-    + fields: the text model's fields
     + family: class and model type in lower case without punctuation, e.g. "gemma3forcausallm"
-    + layers: how many
     """
     if layers > _MOST_LAYERS:
         return (), f"{layers} layers: more than any model has"

@@ -16,7 +16,6 @@ _MISSING = object()
 def whole(value: object, name: str) -> int | Unknown:
     """A positive whole number.
 
-    + name: of the field, for the reason
 
     >>> whole("4", "num_hidden_layers").unknown
     "num_hidden_layers is '4', not a count"

@@ -126,7 +126,6 @@ _LAYER = re.compile(r"(?:^|\.)layers\.(\d{1,6})\.")
 def tensor_sums(headers: Mapping[str, Header], layers: Dimension) -> TensorSums:
     """Bytes of a checkpoint by how ranks share them.
 
-    + headers: of every weight file
     + layers: of the model proper: tensors of a layer beyond it belong to multi-token prediction
     """
     sums = dict.fromkeys(TensorSums.model_fields, 0)

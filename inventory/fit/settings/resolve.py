@@ -121,7 +121,6 @@ def is_large(total: int, name: str) -> bool:
 
     + total: bytes of the card. The engine asks NVML, which says a little more than the engine
       sees; no card is near enough to 70 GiB for that to matter
-    + name: of the card; empty where it is not known
     """
     return total >= LARGE_CARD and "a100" not in name.lower()
 
@@ -132,7 +131,6 @@ def default_max_num_seqs(
     """``max_num_seqs`` of a server that was given none.
 
     + total: bytes of the card, as NVML or the engine says
-    + name: of the card; empty where it is not known
 
     >>> default_max_num_seqs(80 * GIB, "NVIDIA H100 80GB HBM3")
     1024

@@ -71,8 +71,6 @@ def cards_for(
 ) -> tuple[Card, ...]:
     """The chosen GPUs as cards, with who holds memory on them.
 
-    + gpus: those of the placement, or the candidates
-    + hardware: of the box, for links and processes
     + leaving: full names of units that stop before the start (the service's own, and those that
       it replaces): what they hold counts as free
     + raises: DesiredStateError if neither the box nor the card's name tells a GPU's memory
