@@ -27,9 +27,9 @@ class ProcessOrigin:
 
     + unit: the system's unit. What lies below a unit is the unit's own. A unit of a user's manager
       is named with it, ``user@1000.service/train.service``: it is not the system's of that name.
-      None where the process is in no unit, or where that cannot be told
+      None if the process has no unit, or if that is unknown
     + words: the same for people
-    + unknown: why the unit cannot be told; empty where it can
+    + unknown: why the unit is unknown; empty if it is not
     """
 
     unit: str | None
@@ -50,7 +50,7 @@ def origin(cgroup: Iterable[str]) -> ProcessOrigin:
 
 
 def _origin(path: str) -> ProcessOrigin | None:
-    """The answer of one hierarchy; None where it has none."""
+    """The answer of one hierarchy, or None."""
     parts = [part for part in path.split("/") if part]
     if ".." in parts:
         return ProcessOrigin(

@@ -104,7 +104,7 @@ class StartRecord(Declared):
     + unit: with its ending
     + invocation: InvocationID of the start
     + started, ready: seconds since the epoch
-    + warm: the page cache's warm-up, ``bytes`` and ``seconds``; None where there was none
+    + warm: the page cache's warm-up, ``bytes`` and ``seconds``; None if it was not warmed
     + phases: seconds by phase of the start
     + journal: lines that hold the engine's milestones and its own numbers
     + replaced: units of the old services

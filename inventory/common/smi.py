@@ -12,7 +12,7 @@ APPS = ("gpu_uuid", "pid", "used_memory", "process_name")
 commas."""
 
 NO_PID = (0, 0xFFFFFFFF)
-"""Numbers that drivers 535.43 to 535.86 print for lack of one (nvitop#75)."""
+"""Numbers that drivers 535.43 to 535.86 print if there is no pid (nvitop#75)."""
 
 # Parts that use the host's memory. Newer drivers say so by ATS without a total; older ones leave
 # only the name (nvgpu#37, all-smi#80). The N1X prints its carve-out as if it were all
@@ -47,7 +47,7 @@ def whole(cell: str, digits: int = 19) -> int | None:
 
 
 def mig(cell: str) -> bool | None:
-    """Whether a card is cut into slices, from ``mig.mode.current``; None where it cannot be told.
+    """Whether a card is cut into slices, from ``mig.mode.current``; None if unknown.
 
     >>> mig("Enabled"), mig("[N/A]"), mig("[Unknown Error]")
     (True, False, None)
@@ -66,7 +66,7 @@ def cells(line: str, columns: Sequence[str]) -> list[str] | None:
 
 
 def idle_limit(total: int) -> int:
-    """Bytes that an idle GPU may show as used: 500 MiB, or one part in 100 where that is more.
+    """Bytes that an idle GPU may show as used: 500 MiB, or one part in 100 if that is more.
 
     A display takes some, and an older driver counts its reserve, which grows with the card: 479
     MiB on an H100, 614 on an H200, 726 on a B200 (unsloth#9362), 912 on an A100 (nvml-wrapper#57).

@@ -17,8 +17,7 @@ from inventory.fit.answer.derive import Parallel, parallel_sizes
 from inventory.fit.fit import Fit, fit
 from inventory.fit.legality.flags import Help, read_help
 from inventory.fit.model.architecture import Architecture
-from inventory.fit.model.folder import architecture_in
-from inventory.fit.model.known import KNOWN, known_architecture
+from inventory.fit.model.known import KNOWN, architecture_in, known_architecture
 from inventory.fit.settings.card import parse_cards
 from inventory.fit.settings.settings import NEWEST_READ, EngineSettings, release, shown
 

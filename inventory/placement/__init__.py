@@ -4,9 +4,8 @@
 - candidates: which GPUs may be taken, and who holds the others
 - layout: how the GPUs of this box lie to each other
 - ranking: which group is the best
-- binding: whether the service's memory and threads are bound to NUMA nodes
 - explain: reasons, warnings, errors
-- choose: :func:`place`
+- choose: :func:`place`, and the binding to NUMA nodes
 """
 
 from inventory.placement.choose import place

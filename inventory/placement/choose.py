@@ -1,19 +1,20 @@
-"""The choice of GPUs."""
+"""The choice of GPUs, and whether memory and threads are bound to their NUMA nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
-from inventory.base import known
+from inventory.base import Unknown, known
 from inventory.hardware import Gpu, Hardware
 from inventory.placement import refusal
-from inventory.placement.binding import binding
 from inventory.placement.candidates import Search, Terms, full_name, gpu_users, is_own, search
 from inventory.placement.explain import listed, places, reasons, warnings
 from inventory.placement.layout import BoxLayout
 from inventory.placement.ranking import groups, rank
 from inventory.placement.result import Chosen, GpuUser, Rejected, gib
 from inventory.service import Placement, Proximity
+
+_FEWEST_NODES = 2
 
 
 def place(
@@ -108,7 +109,7 @@ def _chosen(box: BoxLayout, found: Search, group: Sequence[Gpu], said: Sequence[
         if gpu.uuid not in uuids
     ]
     order = {gpu.uuid: n for n, gpu in enumerate(box.hardware.gpus)}
-    nodes, why = binding(group, box.hardware)
+    nodes, why = _binding(group, box.hardware)
     return Chosen(
         gpus=uuids,
         numa_nodes=tuple(gpu.numa_node for gpu in group),
@@ -134,7 +135,7 @@ def _held(hardware: Hardware, group: Sequence[Gpu], terms: Terms) -> tuple[GpuUs
 
 
 def _on_the_cpu(hardware: Hardware) -> Chosen:
-    nodes, why = binding((), hardware)
+    nodes, why = _binding((), hardware)
     return Chosen(
         gpus=(),
         numa_nodes=(),
@@ -144,3 +145,47 @@ def _on_the_cpu(hardware: Hardware) -> Chosen:
         numa_bind_nodes=nodes,
         numa_bind_reason=why,
     )
+
+
+def _binding(group: Sequence[Gpu], hardware: Hardware) -> tuple[tuple[int, ...] | None, str]:
+    """The nodes for vLLM's ``--numa-bind-nodes``, one a GPU in the order of CUDA_VISIBLE_DEVICES,
+    or None; and why.
+
+    Left to find the nodes itself, vLLM 0.32 stops on a box of one node. So the flag is given only
+    together with the nodes, and only where binding was seen to work.
+    """
+    nodes = [gpu.numa_node for gpu in group]
+    known = [node for node in nodes if isinstance(node, int)]
+    obstacle = next(_obstacles(hardware, nodes, frozenset(known)), "")
+    if obstacle:
+        return None, f"not bound: {obstacle}"
+    free = {node.id: node.memory_free for node in hardware.numa_nodes}
+    each = ", ".join(f"node {node} has {gib(free[node])} free" for node in sorted(set(known)))
+    return tuple(known), f"bound: {each}, and the binding is a hard limit"
+
+
+def _obstacles(
+    hardware: Hardware, nodes: Sequence[int | Unknown], known: frozenset[int]
+) -> Iterator[str]:
+    running = {node.id for node in hardware.numa_nodes if node.cpus}
+    with_memory = {
+        node.id
+        for node in hardware.numa_nodes
+        if isinstance(node.memory_total, int) and node.memory_total > 0
+    }
+    if not nodes:
+        yield "no GPU"
+    if len(running) < _FEWEST_NODES:
+        yield f"the box has {len(running)} NUMA nodes with CPUs, nothing to choose between"
+    if any(isinstance(node, Unknown) for node in nodes):
+        yield "the NUMA node of a GPU is not known"
+    for node in sorted(known - (running & with_memory)):
+        yield f"node {node} is not known to have both CPUs and memory"
+    if hardware.numactl is not True:
+        absent = hardware.numactl is False
+        yield "numactl is not installed" if absent else "it is not known whether numactl exists"
+    if isinstance(hardware.bindable_nodes, Unknown):
+        yield f"binding was not tried: {hardware.bindable_nodes.unknown}"
+        return
+    for node in sorted(known - set(hardware.bindable_nodes)):
+        yield f"numactl could not bind to node {node}"

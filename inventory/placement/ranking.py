@@ -24,7 +24,7 @@ Preference = tuple[object, ...]
 def groups(box: BoxLayout, candidates: Sequence[Gpu], count: int) -> Iterator[tuple[Gpu, ...]]:
     """The groups to weigh, each in bus order.
 
-    All of them where that is affordable. On larger boxes those inside each neighbourhood (an
+    All of them if they are few. On larger boxes those inside each neighbourhood (an
     NVLink island, a node, a socket, like cards, all), each neighbourhood from its start.
     """
     if comb(len(candidates), count) <= _MOST_GROUPS:

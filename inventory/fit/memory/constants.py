@@ -143,7 +143,7 @@ NOT_TORCH_PCIE_BLACKWELL = Guess(0.4, 0.76, 1.2)
 
 NOT_TORCH_UNIFIED = Guess(-2.5, 4.6, 7.6)
 """GB10: the host's page cache counts (gb10-q38-768k 4.64, gb10-q38next 4.25, gb10x3-* 7.5), and
-where it shrinks meanwhile the difference is negative (gb10-q30: -2.1)."""
+if it shrinks meanwhile the difference is negative (gb10-q30: -2.1)."""
 
 NOT_TORCH_STAGE = Guess(0.05, 0.07, 0.3)
 """A pipeline stage of one GPU (pv-l8-pp2, -pp4)."""

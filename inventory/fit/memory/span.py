@@ -55,7 +55,7 @@ class Span(Frozen):
         return self.low == self.high
 
     def shown(self) -> str:
-        """For people: the likely amount, and the range where there is one."""
+        """For people: the likely amount, and the range if it is uncertain."""
         if self.is_exact:
             return gib(self.likely)
         return f"{gib(self.likely)} ({self.low / 2**30:,.2f} to {self.high / 2**30:,.2f})"

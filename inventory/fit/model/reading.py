@@ -54,7 +54,7 @@ class Fields:
         return whole(value, name)
 
     def optional(self, *names: str) -> int | None:
-        """As :meth:`count`; None where it is absent or unusable."""
+        """As :meth:`count`; None if it is absent or unusable."""
         value = self.count(*names)
         return None if isinstance(value, Unknown) else value
 
@@ -63,12 +63,12 @@ class Fields:
         return self.raw(*names) is True
 
     def text(self, *names: str) -> str | None:
-        """The first that is there, where it is text."""
+        """The first that is there; None if it is not text."""
         value = self.raw(*names)
         return value if isinstance(value, str) else None
 
     def mapping(self, *names: str) -> Mapping[str, Any]:
-        """The first that is there, where it is an object; else an empty one."""
+        """The first that is there; empty if it is not an object."""
         return as_mapping(self.raw(*names))
 
     def _values(self, names: tuple[str, ...]) -> Iterator[tuple[str, Any]]:

@@ -55,7 +55,7 @@ class Resolved(Frozen):
 
     @property
     def version(self) -> Release:
-        """The version whose rules apply: the newest that was read, where it is not known."""
+        """The version whose rules apply: the newest that was read, if it is unknown."""
         return known(self.engine, NEWEST_READ)
 
 

@@ -11,8 +11,7 @@ import pytest
 
 from inventory.errors import DesiredStateError
 from inventory.fit.cli import add_fit_command
-from inventory.fit.model.folder import architecture_in
-from inventory.fit.model.known import KNOWN, known_architecture
+from inventory.fit.model.known import KNOWN, architecture_in, known_architecture
 from tests.inventory.fit.data import FIXTURES, LLAMA_8B
 
 RTX = '4x"RTX PRO 6000"'

@@ -67,7 +67,7 @@ def test_a_header_is_read() -> None:
         (b"version https://git-lfs.github.com/spec/v1", "git-lfs pointer"),
         ((1 << 60).to_bytes(8, "little"), "beyond the format's limit"),
         ((99).to_bytes(8, "little") + b"{}", "99 bytes and 2 of them"),
-        ((2).to_bytes(8, "little") + b"[]", "no JSON object"),
+        ((2).to_bytes(8, "little") + b"[]", "not a JSON object"),
         ((2).to_bytes(8, "little") + b"{{", "not JSON"),
         (encoded({"a": {"dtype": "BF16"}}), "'a' is damaged"),
         (encoded({"a": {"dtype": "F8", "shape": [], "data_offsets": [9, 1]}}), "damaged"),
