@@ -62,7 +62,7 @@ def rotary(architecture: Architecture) -> float:
 class Matrices:
     """The matrices of one architecture, as one set of settings loads them.
 
-    Every method raises NotKnownError where a dimension is unknown.
+    Every method raises NotKnownError if it needs an unknown dimension.
     """
 
     def __init__(self, architecture: Architecture, settings: EngineSettings) -> None:

@@ -160,8 +160,8 @@ def _margins(
     if given:
         left = loaded - available - over.graphs
     else:
-        # The cache takes what the budget has; so free are the share outside the budget, and what
-        # the budget was charged with and does not hold any more.
+        # The cache takes the rest of the budget. Free are the share outside the budget, and what
+        # the budget was charged with and no longer holds.
         left = free - requested + over.activation + over.estimate - over.graphs
     found.append(Margin(mode="graphs", left=left))
     found.append(Margin(mode="warmup", left=left - over.warmup - over.reserve))

@@ -53,7 +53,7 @@ def _judge_memory(case: Case, answer: Fit, klass: str) -> tuple[Verdict, str]:
 
 
 def _aside(case: Case, set_aside: Mapping[str, str]) -> str:
-    """Why a case's outcome is no matter of arithmetic; empty where it is."""
+    """Why arithmetic does not decide a case's outcome; empty if it does."""
     named = next((why for name, why in set_aside.items() if fnmatchcase(case.id, name)), "")
     if named:
         return named

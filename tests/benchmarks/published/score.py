@@ -101,7 +101,7 @@ def totals(rows: Iterable[Row]) -> Totals:
 
 
 def token_error(row: Row) -> float:
-    """Relative error of the tokens; 0 where there are none."""
+    """Relative error of the tokens; 0 for a case without tokens."""
     return abs(row.tokens[1] / row.tokens[0] - 1) if row.tokens else 0.0
 
 
