@@ -140,7 +140,7 @@ def _steps(plan: Plan, rollback: bool) -> None:
         snapshot=model,
         driver=plan.driver,
         rollback=rollback,
-        max_num_seqs=plan.fitted.fits_max_num_seqs,
+        fits_max_num_seqs=plan.fitted.fits_max_num_seqs,
     )
     if want.throughput is not None:
         throughput(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from pyinfra import host
 from pyinfra.api import Host, State, operation
@@ -59,10 +59,16 @@ def switch_differences(
 class SwitchStep(Step):
     """The switch as one command, whose failure the engine's own journal explains.
 
-    + max_num_seqs: the largest that fits, where the fit knows it
+    + fits_max_num_seqs: the largest that fits, where the fit knows it
+    + environment: of the new unit
     """
 
-    def __init__(self, request: SwitchRequest, max_num_seqs: int | None) -> None:
+    def __init__(
+        self,
+        request: SwitchRequest,
+        fits_max_num_seqs: int | None,
+        environment: Mapping[str, str],
+    ) -> None:
         new = request.new
         super().__init__(
             f"exec {run_module('switch.start')}",
@@ -74,7 +80,8 @@ class SwitchStep(Step):
             f"echo it); journalctl -u {new.unit} on the box has all of them",
         )
         self.gpus = len(request.gpus)
-        self.max_num_seqs = max_num_seqs
+        self.fits_max_num_seqs = fits_max_num_seqs
+        self.environment = dict(environment)
         self.outcome: SwitchOutcome | None = None
 
     def execute(
@@ -110,10 +117,11 @@ class SwitchStep(Step):
                 "a driver that needs a reset (nvidia-smi --gpu-reset) or a reboot",
             )
         # Only a failure needs it, and its rules take a moment to load.
-        from facts.diagnosis import Facts, from_text  # noqa: PLC0415
+        from facts.diagnosis import Hints, from_text  # noqa: PLC0415
 
         journal, kernel = _journals(host, outcome)
-        diagnosis = from_text(journal, kernel, Facts(max_num_seqs=self.max_num_seqs))
+        hints = Hints(fits_max_num_seqs=self.fits_max_num_seqs, environment=self.environment)
+        diagnosis = from_text(journal, kernel, hints)
         if diagnosis is None:
             step = "; the journal of the failed start holds the cause" if outcome.back else ""
             return ConvergeError(self.wanted, sentence, why, f"{self.next_step}{step}")
@@ -162,7 +170,7 @@ def switch(
     snapshot: LocalSnapshot,
     driver: str | None = None,
     rollback: bool = True,
-    max_num_seqs: int | None = None,
+    fits_max_num_seqs: int | None = None,
 ) -> Commands:
     """
     Have a service serve instead of others: stopped and disabled they are, once it answers.
@@ -174,7 +182,7 @@ def switch(
     + snapshot: what it loads
     + driver: version of the GPUs' driver, for the record
     + rollback: whether the old services come back after a failure
-    + max_num_seqs: the largest that fits, for the remedy of a sampler that ran out of memory
+    + fits_max_num_seqs: the largest that fits, for the remedy of a sampler that ran out of memory
     """
     actual = actual_state(host, query)
     differences = switch_differences(service, replaces, actual)
@@ -186,6 +194,7 @@ def switch(
         require_port(service, actual, frozenset(old.unit for old in replaces))
     # Loaded where something is to be done, and not on the way to "no change".
     from operations.switch_request import switch_request  # noqa: PLC0415
+    from operations.unit_text import variables  # noqa: PLC0415
 
     request = switch_request(
         service,
@@ -195,7 +204,8 @@ def switch(
         driver=driver,
         rollback=rollback,
     )
-    yield SwitchStep(request, max_num_seqs)
+    environment = variables(service, placement.environment)
+    yield SwitchStep(request, fits_max_num_seqs, environment)
     settled(
         switch_differences(service, replaces, actual_state(host, query)),
         f"systemctl status {service.unit} on the box: it answered and was restarted since, or "

@@ -15,7 +15,7 @@ Example::
 from __future__ import annotations
 
 from facts.diagnosis.diagnose import diagnose, from_text
-from facts.diagnosis.facts import Facts
+from facts.diagnosis.hints import Hints
 from facts.diagnosis.remarks import Remark, remarks
 from facts.diagnosis.result import UNKNOWN, Diagnosis, Quote, explain
 from facts.journal.lines import Journal, Line, read_journal
@@ -26,7 +26,7 @@ __all__ = [
     "UNKNOWN",
     "Diagnosis",
     "EngineNumbers",
-    "Facts",
+    "Hints",
     "Journal",
     "Line",
     "Phase",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from facts.diagnosis.candidates import candidates
-from facts.diagnosis.facts import Facts
+from facts.diagnosis.hints import Hints
 from facts.diagnosis.result import Diagnosis
 from facts.diagnosis.rule import Rank, Scene
 from facts.diagnosis.silence import hang
@@ -21,7 +21,7 @@ from facts.journal.settings import settings
 from facts.journal.starts import Start, last_chain, starts
 from facts.journal.tracebacks import tracebacks
 
-_NOTHING = Facts()
+_NOTHING = Hints()
 _BEFORE, _AFTER = 2.0, 10.0
 """Seconds around a start in which a kernel line may belong to it."""
 _GPU_TROUBLE = re.compile(
@@ -34,19 +34,19 @@ _DEADLY = re.compile(
 
 
 def from_text(
-    journal_text: str | bytes, kernel_text: str | bytes = "", facts: Facts = _NOTHING
+    journal_text: str | bytes, kernel_text: str | bytes = "", hints: Hints = _NOTHING
 ) -> Diagnosis | None:
     """Read and diagnose in one step.
 
     + journal_text: what ``journalctl`` printed about the unit, of one start at best
     + kernel_text: what ``journalctl -k`` or ``dmesg -T`` printed, in the same output format
-    + facts: what else is known
+    + hints: what else is known
     """
-    return diagnose(read_journal(journal_text), kernel_text, facts)
+    return diagnose(read_journal(journal_text), kernel_text, hints)
 
 
 def diagnose(
-    journal: Journal, kernel: str | bytes = "", facts: Facts = _NOTHING
+    journal: Journal, kernel: str | bytes = "", hints: Hints = _NOTHING
 ) -> Diagnosis | None:
     """Why the last chain of starts in a journal failed.
 
@@ -61,14 +61,14 @@ def diagnose(
     chain = last_chain(starts(journal))
     unknown: Diagnosis | None = None
     for nth, start in enumerate(chain):
-        found = _diagnose_start(_scene(start, chain[nth + 1 :], said, facts))
+        found = _diagnose_start(_scene(start, chain[nth + 1 :], said, hints))
         if found is not None and found.known:
             return found
         unknown = unknown or found
     return unknown
 
 
-def _scene(start: Start, later: tuple[Start, ...], kernel: tuple[Line, ...], facts: Facts) -> Scene:
+def _scene(start: Start, later: tuple[Start, ...], kernel: tuple[Line, ...], hints: Hints) -> Scene:
     """One start with everything that rules look at."""
     first = 0 if start.ready is None else start.ready + 1
     last = len(start.lines)
@@ -80,7 +80,7 @@ def _scene(start: Start, later: tuple[Start, ...], kernel: tuple[Line, ...], fac
         start=start,
         settings=settings(start.lines),
         engine=engine_numbers(start.lines),
-        facts=facts,
+        hints=hints,
         window=window + tuple(line for line in kernel if _belongs(line, start)),
         traces=tracebacks(window),
         later=later,
@@ -138,4 +138,4 @@ def _heard_until(scene: Scene) -> float | None:
     start = scene.start
     if start.stop is not None:
         return start.lines[start.stop].time
-    return scene.facts.now if scene.facts.now is not None else start.last
+    return scene.hints.now if scene.hints.now is not None else start.last

@@ -11,12 +11,16 @@ from typing import NamedTuple
 
 from facts.diagnosis.rule import Evidence, Numbers, Scene
 from facts.journal.lines import Line
-from facts.journal.settings import LARGE_CARD_GIB
 from inventory.common.units import GIB, MIB
 from inventory.fit.memory.constants import SAMPLERS, VOCABULARIES, WARMUP_V2
+from inventory.fit.settings.resolve import default_max_num_seqs, most_utilisation
+from inventory.fit.settings.settings import NEWEST_READ, Runner
 
 SAFE_UTILISATION = 0.95
 """The most that is proposed for a GPU that ran out of memory."""
+MOST_OF_AN_A100 = 80 * GIB
+SMALLER_DEFAULT = default_max_num_seqs(0, "")
+"""Of max_num_seqs, on the cards that have the fewest."""
 RESERVE = GIB // 2
 """Left free besides what is asked for: starts on cards of 44 GiB and more worked with 0.50 to
 0.87 GiB left and failed with 0.40 (tests/fixtures/fit/NOTES.md section 4, rule 5)."""
@@ -104,13 +108,19 @@ def memory_numbers(evidence: Evidence) -> dict[str, float | int | str | None]:
 
 
 def sequences(scene: Scene) -> int | None:
-    """``max_num_seqs`` of the start: as given, or the server's default for such a card."""
+    """``max_num_seqs`` of the start: as given, or the server's default for such a card; None where
+    neither is known."""
     if scene.settings.max_num_seqs is not None:
         return scene.settings.max_num_seqs
     total = _total(scene)
     if total is None:
         return None
-    return 1024 if total >= LARGE_CARD_GIB * GIB else 256
+    card, version = scene.settings.card, scene.settings.release or NEWEST_READ
+    runner: Runner = "V2" if scene.settings.runner == "V2" else "V1"
+    default = default_max_num_seqs(total, card, runner, version)
+    # Where nothing names the card, one of this size may be an A100, which has the smaller default.
+    of_a100 = default_max_num_seqs(total, card or "A100", runner, version)
+    return default if default == of_a100 or total > MOST_OF_AN_A100 else None
 
 
 def sequences_that_fit(scene: Scene, seqs: int | None) -> int:
@@ -120,12 +130,13 @@ def sequences_that_fit(scene: Scene, seqs: int | None) -> int:
     + returns: a power of two below ``seqs``. What inventory.fit computed is taken first; then
       what the messages left room for, at the engine's bytes for each logit; else a quarter
     """
-    most = (seqs or 1024) - 1
-    fits = scene.facts.max_num_seqs
+    # A start of unknown settings has no fewer sequences than the smaller default.
+    most = max(1, (seqs or SMALLER_DEFAULT) - 1)
+    fits = scene.hints.fits_max_num_seqs
     if fits is not None and fits <= most:
         return fits
     messages = all_out_of_memory(scene.window)
-    vocabulary = scene.facts.vocab_size or _vocabulary(messages, seqs)
+    vocabulary = _vocabulary(messages, seqs)
     if not messages or vocabulary is None:
         return _power_below(max(1, most // 4 + 1))
     room = min(message.available for message in messages) - RESERVE
@@ -139,7 +150,8 @@ def utilisation_that_fits(scene: Scene, needed: float) -> float | None:
     if total is None or had is None:
         return None
     lower = int((had - needed / total) * 100) / 100
-    return min(SAFE_UTILISATION, max(0.1, lower)) if lower < had else None
+    fits = min(SAFE_UTILISATION, most_utilisation(scene.settings.world), max(0.1, lower))
+    return fits if fits < had else None
 
 
 def missing(scene: Scene) -> int:
@@ -155,9 +167,7 @@ def sampler_remedy(evidence: Evidence, numbers: Numbers) -> str:
     seqs = given if isinstance(given, int) else sequences(scene)
     fitting = sequences_that_fit(scene, seqs)
     numbers["fits_max_num_seqs"] = fitting
-    had = (
-        f" (it was {seqs}{'' if scene.settings.max_num_seqs else ', the default'})" if seqs else ""
-    )
+    had = f"; it was {seqs}{'' if scene.settings.max_num_seqs else ', the default'}" if seqs else ""
     lower = utilisation_that_fits(scene, missing(scene))
     util = scene.settings.gpu_memory_utilization
     lowered = "a lower --gpu-memory-utilization"
@@ -165,7 +175,10 @@ def sampler_remedy(evidence: Evidence, numbers: Numbers) -> str:
         lowered = f"--gpu-memory-utilization {lower:g}"
         numbers["fits_gpu_memory_utilization"] = lower
     was = f" (it was {util:g})" if util is not None else ""
-    return f"set --max-num-seqs {fitting}{had}; or, at the price of KV cache, {lowered}{was}"
+    return (
+        f"set max_num_seqs={fitting} in engine=Vllm(...) (--max-num-seqs {fitting}{had}); or, at "
+        f"the price of KV cache, {lowered}{was}"
+    )
 
 
 def more_ranks(scene: Scene, gib_per_rank: float) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from facts.diagnosis.facts import Facts
+from facts.diagnosis.hints import Hints
 from facts.diagnosis.result import Quote
 from facts.diagnosis.rule import Scene, filled
 from facts.diagnosis.rules import HARMLESS
@@ -31,7 +31,7 @@ def remarks(journal: Journal) -> tuple[Remark, ...]:
         start=start,
         settings=settings(start.lines),
         engine=engine_numbers(start.lines),
-        facts=Facts(),
+        hints=Hints(),
         window=start.lines,
         traces=(),
     )

@@ -24,10 +24,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from facts.diagnosis.facts import Facts
+from facts.diagnosis.hints import Hints
 from facts.journal.lines import Line
 from facts.journal.numbers import EngineNumbers
-from facts.journal.settings import Settings
+from facts.journal.settings import LoggedSettings
 from facts.journal.starts import Start
 from facts.journal.tracebacks import Traceback
 
@@ -68,9 +68,9 @@ class Scene:
     """
 
     start: Start
-    settings: Settings
+    settings: LoggedSettings
     engine: EngineNumbers
-    facts: Facts
+    hints: Hints
     window: tuple[Line, ...]
     traces: tuple[Traceback, ...]
     later: tuple[Start, ...] = ()

@@ -57,7 +57,7 @@ def hang(scene: Scene, until: float | None) -> Hang | None:
         return _while_serving(trailing, silent)
     if _waits_too_long(lines, trailing):
         return _stuck(scene, trailing[0], lines, round(silent), len(trailing))
-    patience = scene.facts.patience or _patience(last, lines)
+    patience = _patience(last, lines)
     if trailing or silent < patience:
         return None
     return _stuck(scene, last, lines, round(silent), 0)

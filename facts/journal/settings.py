@@ -15,15 +15,14 @@ _ARGUMENTS = re.compile(r"non-default args: (\{.*\})", re.S)
 _CONFIG = re.compile(r"Initializing a V1 LLM engine \(v?([^)\s]{1,60})\) with config: (.*)", re.S)
 _VERSION = re.compile(r"\bversion (\d+\.\d+\.\d+\S*)")
 _WORLD = re.compile(r"world_size=(\d{1,4}) rank=\d")
+_CARD = re.compile(r"\bdevice_name=([\w.\-]{1,80}?)(?:,|\.json)")
+"""In the names of kernel configurations, e.g. of an MoE layer."""
 _CONFIG_VALUE = r"\b{}=('[^']*'|[^,\s)]+)"
 
 DEFAULT_PORT = 8000
-LARGE_CARD_GIB = 70
-"""From this size on, A100 excepted, the server takes 1,024 sequences by default, else 256
-(vLLM 0.32.0 engine/arg_utils.py:2894-2985)."""
 
 
-class Settings(Frozen):
+class LoggedSettings(Frozen):
     """Flags and versions of one start. ``None`` where its lines do not tell."""
 
     version: str | None = None
@@ -35,6 +34,8 @@ class Settings(Frozen):
     port: int = DEFAULT_PORT
     device: str | None = None
     """``cuda``, ``cpu``, …"""
+    card: str = ""
+    """Name of the GPU; empty where nothing names it."""
     tp: int = 1
     world: int = 1
     """Workers of this engine."""
@@ -55,14 +56,14 @@ class Settings(Frozen):
         return found if isinstance(found, tuple) else None
 
 
-def settings(lines: Iterable[Line]) -> Settings:
+def settings(lines: Iterable[Line]) -> LoggedSettings:
     """Read the settings from a start's lines.
 
     >>> settings([]).port
     8000
     """
     arguments: Mapping[str, object] = {}
-    config = version = ""
+    config = version = card = ""
     runner: str | None = None
     world = 1
     for line in lines:
@@ -75,17 +76,20 @@ def settings(lines: Iterable[Line]) -> Settings:
             world = max(world, int(found[1]))
         elif not version and line.level == "INFO" and (found := _VERSION.search(text)):
             version = found[1]
+        if not card and (found := _CARD.search(text)):
+            card = found[1]
         runner = _runner(line) or runner
     tp = _integer(arguments.get("tensor_parallel_size")) or _integer(
         _value(config, "tensor_parallel_size")
     )
-    return Settings(
+    return LoggedSettings(
         version=version or None,
         runner=runner,
         model=_text(arguments.get("model")) or _value(config, "model"),
         host=_text(arguments.get("host")),
         port=_integer(arguments.get("port")) or DEFAULT_PORT,
         device=_value(config, "device_config"),
+        card=card,
         tp=tp or 1,
         world=max(world, tp or 1),
         max_num_seqs=_integer(arguments.get("max_num_seqs")),

@@ -52,7 +52,7 @@ def _variable(evidence: Evidence) -> dict[str, Number | None]:
     environment show it; on a CPU, where the engine says neither, the one that is an integer."""
     names = re.findall(r"\b(?:VLLM|CUDA|NCCL|OMP|HF)_[A-Z0-9_]{2,60}", evidence.calls)
     value = evidence.match["value"]
-    names += [name for name, given in evidence.scene.facts.environment.items() if given == value]
+    names += [name for name, given in evidence.scene.hints.environment.items() if given == value]
     cpu = any(line.source == "cpu.py" for line in evidence.scene.start.lines)
     if not names and cpu and re.fullmatch(r"[0-9]*\.[0-9]+", value):
         names.append("VLLM_CPU_KVCACHE_SPACE")

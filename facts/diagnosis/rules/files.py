@@ -26,13 +26,13 @@ def _fetch_missing(_: Evidence, n: Numbers) -> str:
 
 
 def _model(evidence: Evidence) -> dict[str, Number | None]:
-    bad = evidence.scene.facts.bad_files
+    bad = evidence.scene.hints.bad_files
     return {"path": evidence.scene.settings.model, "file": bad[0] if bad else None}
 
 
 def _which(evidence: Evidence) -> str:
     """The damaged file, which the engine never names."""
-    bad = evidence.scene.facts.bad_files
+    bad = evidence.scene.hints.bad_files
     if bad:
         return listed(bad)
     return "the shard (the engine does not name it: compare every file's size with the Hub's)"
@@ -45,7 +45,7 @@ def _again(evidence: Evidence, _: Numbers) -> str:
 def _pointer(evidence: Evidence, _: Numbers) -> str:
     folder = evidence.scene.settings.model or "the model's folder"
     find = f"; find {folder} -name '*.safetensors' -size -2k lists such files"
-    named = bool(evidence.scene.facts.bad_files)
+    named = bool(evidence.scene.hints.bad_files)
     return (
         f"replace {_which(evidence) if named else 'the pointer files'}: git lfs pull, or hf "
         f"download{'' if named else find}"

@@ -6,6 +6,7 @@ import math
 
 from facts.diagnosis.memory import memory_numbers, more_ranks, sampler_remedy, sequences
 from facts.diagnosis.rule import Evidence, Number, Numbers, Rule, floating
+from inventory.fit.settings.resolve import MOST_UTILISATION_SEVERAL
 
 _G = r"(?P<{}>-?[0-9]{{1,9}}(?:\.[0-9]{{1,9}})?)"
 _FREE, _TOTAL = _G.format("free_gib"), _G.format("total_gib")
@@ -24,7 +25,7 @@ def weights_remedy(evidence: Evidence, n: Numbers) -> str:
     """How weights that are larger than a GPU come to fit."""
     scene = evidence.scene
     tp = max(1, scene.settings.tp)
-    on_disk = scene.facts.weights_gib or scene.engine.checkpoint_gib
+    on_disk = scene.engine.checkpoint_gib
     lowering = "lowering --gpu-memory-utilization, which the message also proposes, does not help"
     if on_disk is None:
         return (
@@ -237,7 +238,7 @@ GPU_MEMORY: tuple[Rule, ...] = (
             r"NCCL WARN .*[Cc]uda failure .*out of memory",
         ),
         why="the engine's share of the GPU leaves nothing for NCCL, which allocates outside of it",
-        next_step="lower --gpu-memory-utilization to 0.93",
+        next_step=f"lower --gpu-memory-utilization to {MOST_UTILISATION_SEVERAL:g}",
         source="local-inference-lab/rtx6kpro troubleshooting",
         numbers=lambda e: {"gpu_memory_utilization": e.scene.settings.gpu_memory_utilization},
     ),

@@ -33,7 +33,7 @@ def _not_expandable(evidence: Evidence, _: Numbers) -> str:
     """Which of the two to change: the unit's environment is not always known."""
     names = [
         f"{name}={value}"
-        for name, value in evidence.scene.facts.environment.items()
+        for name, value in evidence.scene.hints.environment.items()
         if "expandable_segments" in value
     ]
     setting = listed(names) or "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"

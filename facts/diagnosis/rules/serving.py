@@ -34,7 +34,7 @@ def _failed_requests(evidence: Evidence) -> dict[str, Number | None]:
 
 
 def _faulting_kernel(evidence: Evidence, _: Numbers) -> str:
-    spare = evidence.scene.facts.environment.get("PYTORCH_CUDA_ALLOC_CONF", "")
+    spare = evidence.scene.hints.environment.get("PYTORCH_CUDA_ALLOC_CONF", "")
     expandable = (
         "unset PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True first, which breaks CUDA IPC; "
         if "expandable_segments" in spare

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from facts.diagnosis import Facts
+from facts.diagnosis import Hints
 
 FOLDER = Path(__file__).parents[2] / "fixtures" / "journals"
 ENTRIES: list[dict[str, Any]] = json.loads((FOLDER / "INDEX.json").read_text())
@@ -31,11 +31,11 @@ def text_of(name: str) -> str:
     return (FOLDER / f"{name}.journal").read_text(errors="replace")
 
 
-def facts_of(entry: dict[str, Any]) -> Facts:
+def hints_of(entry: dict[str, Any]) -> Hints:
     """What the recording says besides the journal."""
     captured = entry.get("captured_at")
     bad = entry.get("facts", {}).get("file")
-    return Facts(
+    return Hints(
         now=datetime.fromisoformat(captured).timestamp() if captured else None,
         bad_files=(bad,) if bad else (),
     )

@@ -18,7 +18,7 @@ IDS = [f"{nth}-{example.cause}" for nth, example in enumerate(EXAMPLES)]
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=IDS)
 def test_example(example: Example) -> None:
-    found = from_text(example.journal, example.kernel, example.facts)
+    found = from_text(example.journal, example.kernel, example.hints)
     assert found is not None
     assert (found.cause, found.known) == (example.cause, True)
     assert example.line in found.line.text
@@ -32,7 +32,7 @@ def test_every_rule_has_an_example() -> None:
     """By cause and title: nothing in the catalogue is untested."""
     seen = set()
     for example in EXAMPLES:
-        found = diagnose(read_journal(example.journal), example.kernel, example.facts)
+        found = diagnose(read_journal(example.journal), example.kernel, example.hints)
         assert found is not None
         seen.add((found.cause, found.title))
     recorded = {entry["root_cause_id"] for entry in ENTRIES}

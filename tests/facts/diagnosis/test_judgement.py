@@ -6,7 +6,7 @@ import pytest
 
 from facts.diagnosis import (
     UNKNOWN,
-    Facts,
+    Hints,
     explain,
     from_text,
     read_journal,
@@ -16,7 +16,6 @@ from facts.diagnosis.rules import HARMLESS
 from tests.facts.diagnosis.examples.scenes import nccl_silence, oom, serving_fault, waits
 from tests.facts.diagnosis.journals import (
     API,
-    BEGAN,
     ENGINE,
     Made,
     echoes,
@@ -130,16 +129,8 @@ def test_silence_after_nccl(seconds: float, hangs: bool) -> None:
     journal = read_journal(nccl_silence())
     last = journal.lines[-1].time
     assert last is not None
-    found = from_text(nccl_silence(), facts=Facts(now=last + seconds))
+    found = from_text(nccl_silence(), hints=Hints(now=last + seconds))
     assert (found is not None) is hangs
-
-
-def test_the_callers_patience_decides() -> None:
-    journal = Made().banner().workers().text
-    assert from_text(journal, facts=Facts(now=BEGAN + 70)) is None
-    found = from_text(journal, facts=Facts(now=BEGAN + 70, patience=30))
-    assert found is not None
-    assert found.cause == "H22"
 
 
 def test_a_hang_that_was_stopped_is_still_a_hang() -> None:

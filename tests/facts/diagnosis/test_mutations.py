@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from facts.diagnosis import Diagnosis, Facts, from_text
-from tests.facts.diagnosis.journals import ENTRIES, NAMES, facts_of, text_of
+from facts.diagnosis import Diagnosis, Hints, from_text
+from tests.facts.diagnosis.journals import ENTRIES, NAMES, hints_of, text_of
 
 BY_NAME = {str(entry["name"]): entry for entry in ENTRIES}
 SILENT = [name for name in NAMES if BY_NAME[name]["outcome"] == "hang"]
@@ -48,7 +48,7 @@ def said(found: Diagnosis | None) -> tuple[object, ...] | None:
 
 @cache
 def unchanged(name: str) -> tuple[object, ...] | None:
-    return said(from_text(text_of(name), facts=facts_of(BY_NAME[name])))
+    return said(from_text(text_of(name), hints=hints_of(BY_NAME[name])))
 
 
 def moved_in_time(text: str) -> str:
@@ -146,29 +146,29 @@ MUTATIONS: tuple[Callable[[str], str], ...] = (
 )
 
 
-def shifted(facts: Facts, change: Callable[[str], str]) -> Facts:
+def shifted(hints: Hints, change: Callable[[str], str]) -> Hints:
     """The time of reading, in the mutated journal's calendar."""
-    if facts.now is None or change is as_short_precise:
-        return facts.model_copy(update={"now": None})
+    if hints.now is None or change is as_short_precise:
+        return hints.model_copy(update={"now": None})
     later = SHIFT.total_seconds() if change is moved_in_time else 0
-    return facts.model_copy(update={"now": facts.now + later})
+    return hints.model_copy(update={"now": hints.now + later})
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_same_diagnosis(name: str) -> None:
-    text, facts = text_of(name), facts_of(BY_NAME[name])
+    text, hints = text_of(name), hints_of(BY_NAME[name])
     wanted = unchanged(name)
     for change in MUTATIONS[NAMES.index(name) % 4 :: 4]:
-        found = from_text(change(text), facts=shifted(facts, change))
+        found = from_text(change(text), hints=shifted(hints, change))
         assert said(found) == wanted, change.__name__
 
 
 @pytest.mark.parametrize("change", MUTATIONS)
 def test_mutations_do_something(change: Callable[[str], str]) -> None:
     name = "recreated-nccl-hang-first-collective"
-    text, facts = text_of(name), facts_of(BY_NAME[name])
+    text, hints = text_of(name), hints_of(BY_NAME[name])
     assert change(text) != text
-    found = from_text(change(text), facts=shifted(facts, change))
+    found = from_text(change(text), hints=shifted(hints, change))
     assert found is not None
     assert found.cause == "H11"
 
@@ -176,14 +176,14 @@ def test_mutations_do_something(change: Callable[[str], str]) -> None:
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in SILENT])
 def test_bare_messages_are_enough(name: str) -> None:
     """``-o cat`` has neither times nor writers; only how it ended is lost with them."""
-    found = from_text(as_cat(text_of(name)), facts=facts_of(BY_NAME[name]))
+    found = from_text(as_cat(text_of(name)), hints=hints_of(BY_NAME[name]))
     assert (found and found.cause) == BY_NAME[name]["root_cause_id"]
 
 
 @settings(max_examples=40, deadline=None)
 @given(st.sampled_from([name for name in NAMES if name not in SILENT]), st.data())
 def test_unrelated_lines_change_nothing(name: str, data: st.DataObject) -> None:
-    facts = facts_of(BY_NAME[name])
+    hints = hints_of(BY_NAME[name])
     lines = text_of(name).rstrip("\n").split("\n")
     first = next(nth for nth, line in enumerate(lines) if " Started " in line or "Starting" in line)
     for _ in range(data.draw(st.integers(1, 4))):
@@ -192,4 +192,4 @@ def test_unrelated_lines_change_nothing(name: str, data: st.DataObject) -> None:
         head = HEAD.fullmatch(lines[at - 1])
         assert head is not None
         lines.insert(at, f"{head[1]}{head[2]} {head[3]} vllm[77]: {noise}")
-    assert said(from_text("\n".join(lines), facts=facts)) == unchanged(name)
+    assert said(from_text("\n".join(lines), hints=hints)) == unchanged(name)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from facts.diagnosis import Diagnosis, explain, from_text, phases, read_journal
-from tests.facts.diagnosis.journals import ENTRIES, MORE, NAMES, facts_of, text_of
+from tests.facts.diagnosis.journals import ENTRIES, MORE, NAMES, hints_of, text_of
 
 FAILED = [entry for entry in ENTRIES if entry["root_cause_id"] is not None]
 HEALTHY = [entry for entry in ENTRIES if entry["root_cause_id"] is None]
@@ -26,7 +26,7 @@ def names(entries: list[dict[str, Any]]) -> list[str]:
 @cache
 def by_name(name: str) -> Diagnosis:
     entry = next(entry for entry in ENTRIES if entry["name"] == name)
-    found = from_text(text_of(name), facts=facts_of(entry))
+    found = from_text(text_of(name), hints=hints_of(entry))
     assert found is not None
     return found
 
@@ -62,7 +62,7 @@ def test_numbers_and_remedy(entry: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("entry", HEALTHY, ids=names(HEALTHY))
 def test_healthy_is_no_failure(entry: dict[str, Any]) -> None:
-    assert from_text(text_of(entry["name"]), facts=facts_of(entry)) is None
+    assert from_text(text_of(entry["name"]), hints=hints_of(entry)) is None
 
 
 @pytest.mark.parametrize("entry", HEALTHY, ids=names(HEALTHY))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from facts.diagnosis import Facts
+from facts.diagnosis import Hints
 from tests.facts.diagnosis.examples.kind import Example
 from tests.facts.diagnosis.examples.scenes import invalid
 from tests.facts.diagnosis.journals import Made, server_fails, worker_fails
@@ -105,6 +105,6 @@ ARGUMENTS: tuple[Example, ...] = (
         ),
         "'0.5'",
         ("VLLM_CPU_KVCACHE_SPACE",),
-        facts=Facts(environment={"VLLM_CPU_KVCACHE_SPACE": "0.5", "A": "b"}),
+        hints=Hints(environment={"VLLM_CPU_KVCACHE_SPACE": "0.5", "A": "b"}),
     ),
 )

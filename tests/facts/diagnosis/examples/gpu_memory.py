@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from facts.diagnosis import Facts
+from facts.diagnosis import Hints
 from tests.facts.diagnosis.examples.kind import Example
 from tests.facts.diagnosis.examples.scenes import LOAD, oom, sampler_v2
-from tests.facts.diagnosis.journals import worker_fails
+from tests.facts.diagnosis.journals import Made, echoes, worker, worker_fails
+
+
+def _too_large() -> str:
+    """Weights that do not fit, with their size on disk."""
+    made = Made().banner(tensor_parallel_size=4).workers(4)
+    made.info(worker(2), "Checkpoint size: 664.00 GiB. Available RAM: 900.00 GiB.")
+    made.fails(worker(2), "worker", oom(), LOAD)
+    return echoes(made).text
+
 
 GPU_MEMORY: tuple[Example, ...] = (
     Example(
@@ -94,13 +103,13 @@ GPU_MEMORY: tuple[Example, ...] = (
         "256 dummy requests",
         ("--max-num-seqs 96",),
         {"max_num_seqs": 256},
-        facts=Facts(max_num_seqs=96),
+        hints=Hints(fits_max_num_seqs=96),
     ),
     Example(
         "M4b",
         sampler_v2(),
         "594.00 MiB",
-        ("--max-num-seqs 256", "--gpu-memory-utilization 0.95"),
+        ("--max-num-seqs 256", "--gpu-memory-utilization 0.93"),
         {"tried_mib": 594.0, "free_mib_gpu0": 431.44, "free_mib_gpu2": 477.44},
     ),
     Example(
@@ -112,10 +121,9 @@ GPU_MEMORY: tuple[Example, ...] = (
     ),
     Example(
         "M5",
-        worker_fails(oom(), LOAD),
+        _too_large(),
         "CUDA out of memory",
         ("166 GiB a rank", "--tensor-parallel-size 16"),
-        facts=Facts(weights_gib=664),
     ),
     Example(
         "M6",
@@ -143,7 +151,7 @@ GPU_MEMORY: tuple[Example, ...] = (
             max_num_seqs=512,
         ),
         "Tried to allocate 1.10 GiB",
-        ("--gpu-memory-utilization 0.95", "PIECEWISE", "--max-num-seqs 256"),
+        ("--gpu-memory-utilization 0.93", "PIECEWISE", "--max-num-seqs 256"),
     ),
     Example(
         "M9",

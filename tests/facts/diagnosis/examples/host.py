@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from facts.diagnosis import Facts
+from facts.diagnosis import Hints
 from tests.facts.diagnosis.examples.kind import Example
 from tests.facts.diagnosis.examples.scenes import custom_all_reduce, nccl_shm
 from tests.facts.diagnosis.journals import server_fails, worker_fails
@@ -170,7 +170,7 @@ HOST: tuple[Example, ...] = (
         custom_all_reduce(),
         "custom_all_reduce.cuh:455",
         ("take PYTORCH_ALLOC_CONF=expandable_segments:True,max_split_size_mb:64 out",),
-        facts=Facts(
+        hints=Hints(
             environment={
                 "PYTORCH_ALLOC_CONF": "expandable_segments:True,max_split_size_mb:64",
                 "HOME": "/x",

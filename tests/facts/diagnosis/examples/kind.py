@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
-from facts.diagnosis import Facts
+from facts.diagnosis import Hints
 
 
 class Example(NamedTuple):
@@ -24,4 +24,4 @@ class Example(NamedTuple):
     remedy: tuple[str, ...]
     numbers: Mapping[str, object] = MappingProxyType({})
     kernel: str = ""
-    facts: Facts = Facts()
+    hints: Hints = Hints()

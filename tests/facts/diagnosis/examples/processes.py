@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from facts.diagnosis import Facts
+from facts.diagnosis import Hints
 from tests.facts.diagnosis.examples.kind import Example
 from tests.facts.diagnosis.examples.scenes import (
     core_process,
@@ -39,7 +39,7 @@ PROCESSES: tuple[Example, ...] = (
         "nccl==2.28.9",
         ("iommu=off", "NCCL_P2P_DISABLE=1", "--disable-custom-all-reduce"),
         {"nccl": "2.28.9", "silent_minutes": 5},
-        facts=Facts(now=BEGAN + 304),
+        hints=Hints(now=BEGAN + 304),
     ),
     Example("H19", killed(-9).text, "exit code: -9", ("SIGKILL",), {"exit_code": -9, "rank": 2}),
     Example("H19", killed(-7).text, "exit code: -7", ("SIGBUS", "bus error"), {"exit_code": -7}),
@@ -78,7 +78,7 @@ PROCESSES: tuple[Example, ...] = (
         loading_silence(),
         "77B blob data",
         ("ps -o",),
-        facts=Facts(now=BEGAN + 400),
+        hints=Hints(now=BEGAN + 400),
     ),
     Example(
         "H23",
@@ -102,6 +102,6 @@ PROCESSES: tuple[Example, ...] = (
         serving_fault(True),
         "illegal memory",
         ("expandable_segments",),
-        facts=Facts(environment={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}),
+        hints=Hints(environment={"PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:True"}),
     ),
 )
