@@ -16,7 +16,7 @@ from facts.diagnosis.rule import (
     is_warning,
 )
 from facts.diagnosis.rules import RULES
-from facts.journal.lines import QUIET, Line
+from facts.journal.lines import QUIET_LEVELS, Line
 from facts.journal.tracebacks import Raised, Traceback
 
 _DUMPS = "dump_input.py"
@@ -63,7 +63,7 @@ def candidates(scene: Scene) -> list[Candidate]:
     quoted = {line for trace in scene.traces for line in trace.body}
     found: list[Candidate] = []
     for line in scene.window:
-        if line.level in QUIET or line.source == _DUMPS:
+        if line.level in QUIET_LEVELS or line.source == _DUMPS:
             continue
         trace = owners.get(line)
         if line in quoted and trace is None:

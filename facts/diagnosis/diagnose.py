@@ -15,7 +15,7 @@ from facts.diagnosis.verdicts import (
     of_candidate,
     of_hang,
 )
-from facts.journal.lines import QUIET, Journal, Line, read_journal
+from facts.journal.lines import QUIET_LEVELS, Journal, Line, read_journal
 from facts.journal.numbers import engine_numbers
 from facts.journal.settings import settings
 from facts.journal.starts import Start, last_chain, starts
@@ -121,7 +121,7 @@ def _failed(scene: Scene) -> bool:
         return True
     if any(trace.fatal and trace.logged for trace in scene.traces):
         return True
-    if any(_DEADLY.search(line.text) and line.level not in QUIET for line in scene.window):
+    if any(_DEADLY.search(line.text) and line.level not in QUIET_LEVELS for line in scene.window):
         return True
     if scene.serving:
         return False
@@ -129,7 +129,7 @@ def _failed(scene: Scene) -> bool:
     said = [line for line in scene.window if line.role not in {"systemd", "kernel"}]
     errors = [line for line in said if not line.level and ": error: " in line.text]
     errors += [trace.begin for trace in scene.traces if trace.fatal and not trace.logged]
-    going_on = [line.no for line in said if line.level in QUIET]
+    going_on = [line.no for line in said if line.level in QUIET_LEVELS]
     return any(error.no > max(going_on, default=0) for error in errors)
 
 

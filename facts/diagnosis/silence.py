@@ -11,8 +11,8 @@ from inventory.common.engine_log import (
     COMPILES,
     HEARTBEAT,
     HEARTBEATS,
-    IDLE,
-    NCCL,
+    IDLE_LINE,
+    NCCL_LINE,
     PERCENT,
     most_heartbeats,
 )
@@ -65,13 +65,13 @@ def hang(scene: Scene, until: float | None) -> Hang | None:
 
 def _speaks(line: Line) -> bool:
     """Lines by which the engine shows that it is alive."""
-    if line.role in {"systemd", "kernel"} or IDLE.search(line.text):
+    if line.role in {"systemd", "kernel"} or IDLE_LINE.search(line.text):
         return False
     return bool(line.level) or line.pid is not None or PERCENT.search(line.text) is not None
 
 
 def _patience(last: Line, lines: list[Line]) -> float:
-    if NCCL.match(last.text):
+    if NCCL_LINE.match(last.text):
         return NCCL_PATIENCE
     return OTHER_PATIENCE if any(LOADED.match(line.text) for line in lines) else LOADING_PATIENCE
 
@@ -104,7 +104,7 @@ def _stuck(scene: Scene, line: Line, lines: list[Line], seconds: int, waits: int
     several = scene.settings.world > 1
     loaded = any(LOADED.match(other.text) for other in lines)
     loading = any(STARTS_LOADING.match(other.text) for other in lines) and not loaded
-    if several and not loading and (loaded or NCCL.match(line.text)):
+    if several and not loading and (loaded or NCCL_LINE.match(line.text)):
         where = "the first collective never ends" if loaded else "NCCL never gets connected"
         return Hang("H11", where, line, P2P_WHY, P2P_REMEDY, seconds, waits, P2P_SOURCE)
     what = "while it loads the weights" if loading else "during its start"

@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import NamedTuple
 
 from facts.journal.formats import Entry, entry
-from inventory.common.engine_log import logged, process, uncoloured
+from inventory.common.engine_log import logged, prefix_of, uncoloured
 
-QUIET = frozenset({"INFO", "DEBUG"})
+QUIET_LEVELS = frozenset({"INFO", "DEBUG"})
 """Levels that never carry a cause."""
 
 _RANK = re.compile(r"(?:TP|rank=|VllmWorker-|Worker-|Worker_)(\d{1,4})")
@@ -180,7 +180,7 @@ def _writer(found: Entry) -> tuple[str, str, int | None, str]:
         not found.ident and _SYSTEMD_TEXT.match(text)
     ):
         return "systemd", "systemd", found.pid, text
-    prefix = process(text)
+    prefix = prefix_of(text)
     if prefix is None:
         return "", found.ident, found.pid, text
     return _role(prefix.name), prefix.name, prefix.pid, prefix.rest

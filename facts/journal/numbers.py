@@ -6,9 +6,7 @@ from collections.abc import Iterable
 
 from facts.journal.lines import Line
 from inventory.base import Frozen
-from inventory.common.engine_log import FIGURES, HEARTBEAT, NCCL
-
-GIB_IN_GB = (1 << 30) / 1e9
+from inventory.common.engine_log import FIGURES, HEARTBEAT, NCCL_LINE
 
 
 class EngineNumbers(Frozen):
@@ -48,13 +46,6 @@ class EngineNumbers(Frozen):
     shm_broadcast_messages: int = 0
     """Minutes in which a worker did not answer: hanging, or compiling."""
 
-    @property
-    def gb_per_s(self) -> float | None:
-        """Weights read a second, in GB (1e9 bytes)."""
-        if not self.checkpoint_gib or not self.weights_s:
-            return None
-        return self.checkpoint_gib * GIB_IN_GB / self.weights_s
-
 
 _WHOLE = frozenset({"kv_cache_tokens", "refined_block"})
 
@@ -75,7 +66,7 @@ def engine_numbers(lines: Iterable[Line]) -> EngineNumbers:
             continue
         if line.text.startswith(HEARTBEAT):
             waits += 1
-        if match := NCCL.match(line.text):
+        if match := NCCL_LINE.match(line.text):
             nccl = match[1]
         for figures in FIGURES:
             match = figures.pattern.search(line.text)

@@ -66,22 +66,21 @@ class Phases(Frozen):
         return next((part for part in self.parts if not part.done), None)
 
 
-def phases(journal: Journal, now: float | None = None) -> Phases:
+def phases(journal: Journal) -> Phases:
     """Split a start into phases.
 
     + journal: of one start; where it holds several, the last of the last chain that became
       ready is taken, or the first of that chain where none did
-    + now: seconds since the epoch, for a start that is under way
     """
     chain = last_chain(starts(journal))
     chosen = next((start for start in reversed(chain) if start.ready is not None), chain[0])
-    return phases_of(chosen, now)
+    return phases_of(chosen)
 
 
-def phases_of(start: Start, now: float | None = None) -> Phases:
+def phases_of(start: Start) -> Phases:
     """Split one start into phases. Without times there are no parts."""
-    start, behind = _steady(start)
-    began, end = start.began, _end(start, None if now is None else now + behind)
+    start = _steady(start)
+    began, end = start.began, _end(start)
     lines = start.lines if start.ready is None else start.lines[: start.ready + 1]
     engine = engine_numbers(start.lines)
     if began is None or end is None:
@@ -102,11 +101,8 @@ def phases_of(start: Start, now: float | None = None) -> Phases:
     return Phases(parts=tuple(parts), ready=ready, until_exit=until_exit, engine=engine)
 
 
-def _steady(start: Start) -> tuple[Start, float]:
-    """The start by a clock that nobody sets back: a correction in the middle is no negative time.
-
-    + returns: with it, how many seconds were taken back
-    """
+def _steady(start: Start) -> Start:
+    """The start by a clock that nobody sets back: a correction in the middle costs no time."""
     behind, last, lines = 0.0, None, []
     for line in start.lines:
         if line.time is not None:
@@ -114,7 +110,7 @@ def _steady(start: Start) -> tuple[Start, float]:
                 behind = last - line.time
             last = line.time + behind
         lines.append(line._replace(time=last) if behind and line.time is not None else line)
-    return (replace(start, lines=tuple(lines)), behind) if behind else (start, behind)
+    return replace(start, lines=tuple(lines)) if behind else start
 
 
 def death(lines: tuple[Line, ...]) -> Line | None:
@@ -124,15 +120,13 @@ def death(lines: tuple[Line, ...]) -> Line | None:
     return min(fatal[:1] + said[:1], key=lambda line: line.no, default=None)
 
 
-def _end(start: Start, now: float | None) -> float | None:
+def _end(start: Start) -> float | None:
     if start.ready is not None:
         return next(
             (line.time for line in start.lines[start.ready :] if line.time is not None), start.last
         )
     if start.ended is not None:
         return start.lines[start.ended].time or start.last
-    if now is not None and start.last is not None:
-        return max(now, start.last)
     return start.last
 
 

@@ -16,7 +16,7 @@ HEARTBEAT = "No available shared memory broadcast block found in"
 HEARTBEATS, HEARTBEATS_WHILE_COMPILING = 5, 20
 """So many heartbeats with no other line in between are a hang. Cold compiling of a large model
 takes minutes (healthy starts with three heartbeats were recorded)."""
-IDLE = re.compile(r"Engine \d+: Avg prompt throughput|\" [1-5]\d\d(?: |$)")
+IDLE_LINE = re.compile(r"Engine \d+: Avg prompt throughput|\" [1-5]\d\d(?: |$)")
 """Lines about requests, or about their absence."""
 PERCENT = re.compile(r"(\d{1,3})% ?(?:\||Completed)")
 """A bar of progress."""
@@ -26,7 +26,7 @@ COMPILED_WARM = re.compile(
     r"Directly load AOT compilation from path |Directly load the compiled graph"
 )
 """Whether compiled code came from the cache: vLLM 0.32.0 compilation/backends.py, decorators.py."""
-NCCL = re.compile(r"vLLM is using nccl==(\S{1,40})")
+NCCL_LINE = re.compile(r"vLLM is using nccl==(\S{1,40})")
 """NCCL's first line, with its version."""
 
 
@@ -45,7 +45,7 @@ _LOGGED = re.compile(
 _UVICORN = re.compile(r"(DEBUG|INFO|WARNING|ERROR|CRITICAL): {2,}(.*)", re.DOTALL)
 
 
-class Process(NamedTuple):
+class Prefix(NamedTuple):
     """Who wrote a line, as its prefix says.
 
     + name: e.g. ``EngineCore``, ``Worker_TP2``
@@ -75,16 +75,16 @@ def uncoloured(text: str) -> str:
     return _COLOUR.sub("", text) if "\x1b" in text else text
 
 
-def process(text: str) -> Process | None:
+def prefix_of(text: str) -> Prefix | None:
     """The prefix of a line; None for a line without one.
 
-    >>> process("(EngineCore pid=7) INFO up")
-    Process(name='EngineCore', pid=7, rest='INFO up')
+    >>> prefix_of("(EngineCore pid=7) INFO up")
+    Prefix(name='EngineCore', pid=7, rest='INFO up')
     """
     found = None
     # A worker that learns its rank puts the longer name behind the first one (0.17 to 0.19).
     while (match := _PROCESS.fullmatch(text)) and (not found or int(match[2]) == found.pid):
-        found = Process(match[1].strip(), int(match[2]), match[3])
+        found = Prefix(match[1].strip(), int(match[2]), match[3])
         text = found.rest
     return found
 
@@ -109,7 +109,7 @@ def information(text: str) -> str | None:
     'Graph capturing finished'
     """
     text = uncoloured(text)
-    prefix = process(text)
+    prefix = prefix_of(text)
     line = logged(prefix.rest if prefix else text)
     return line.text if line and line.level == "INFO" else None
 
@@ -174,7 +174,7 @@ _TOLD = re.compile(
     "|".join(
         (
             *(one.pattern.pattern for one in FIGURES),
-            *(one.pattern for one in (COMPILED_COLD, COMPILED_WARM, NCCL)),
+            *(one.pattern for one in (COMPILED_COLD, COMPILED_WARM, NCCL_LINE)),
             r"# \w+ blocks: |CUDA graph pool memory: ",
             HEARTBEAT,
         )

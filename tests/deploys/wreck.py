@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from facts.diagnosis import Diagnosis, from_text
+from facts.diagnosis import from_text
+from facts.diagnosis.result import Diagnosis
 from operations.tools import run_module
 from tests.lab.box import Box
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from facts.diagnosis import diagnose, from_text, read_journal
+from facts.diagnosis import from_text
+from facts.diagnosis.diagnose import diagnose
 from facts.diagnosis.rule import Rank
 from facts.diagnosis.rules import HARMLESS, RULES
+from facts.journal.lines import read_journal
 from tests.facts.diagnosis.examples import EXAMPLES, Example
 from tests.facts.diagnosis.journals import ENTRIES
 

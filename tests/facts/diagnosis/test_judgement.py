@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from facts.diagnosis import (
-    UNKNOWN,
-    Hints,
-    explain,
-    from_text,
-    read_journal,
-    remarks,
-)
+from facts.diagnosis import Hints, from_text
+from facts.diagnosis.__main__ import explained
+from facts.diagnosis.remarks import remarks
+from facts.diagnosis.result import UNKNOWN, explain
 from facts.diagnosis.rules import HARMLESS
+from facts.journal.lines import read_journal
 from tests.facts.diagnosis.examples.scenes import nccl_silence, oom, serving_fault, waits
 from tests.facts.diagnosis.journals import (
     API,
@@ -318,3 +315,16 @@ def test_the_rest_of_a_cut_line_is_as_harmless_as_its_beginning(letter: str) -> 
     lines = read_journal(made.text).lines
     (said,) = [line for line in lines if line.text.endswith(words)]
     assert (said.level, said.source) == ("ERROR", "dump_input.py")
+
+
+def test_a_journal_is_explained_by_hand() -> None:
+    made = Made().banner(tensor_parallel_size=2).workers(2)
+    made.said(worker(0), "WARNING", "a.py:1", "Custom allreduce is disabled because it's not sup")
+    assert explained(made.ready().text).startswith("no failed start")
+    made = Made().banner().workers()
+    made.info(ENGINE, "Error saving model info cache.")
+    made.fails(worker(0), "worker", "OSError: [Errno 28] No space left on device")
+    told = explained(echoes(made).text.encode())
+    assert told.startswith("cause: D8")
+    assert "next: " in told
+    assert "besides: " in told

@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from facts.diagnosis import Diagnosis, Hints, from_text
+from facts.diagnosis import Hints, from_text
+from facts.diagnosis.result import Diagnosis
 from tests.facts.diagnosis.journals import ENTRIES, NAMES, hints_of, text_of
 
 BY_NAME = {str(entry["name"]): entry for entry in ENTRIES}

@@ -6,8 +6,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from facts.diagnosis import diagnose, explain, from_text, phases, read_journal, remarks
+from facts.diagnosis import from_text
+from facts.diagnosis.diagnose import diagnose
+from facts.diagnosis.remarks import remarks
+from facts.diagnosis.result import explain
 from facts.journal.formats import entry
+from facts.journal.lines import read_journal
+from facts.journal.phases import phases
 from facts.journal.settings import settings as settings_of
 from facts.journal.starts import last_chain, starts
 from facts.journal.tracebacks import tracebacks

@@ -8,7 +8,10 @@ from typing import Any
 
 import pytest
 
-from facts.diagnosis import Diagnosis, explain, from_text, phases, read_journal
+from facts.diagnosis import from_text
+from facts.diagnosis.result import Diagnosis, explain
+from facts.journal.lines import read_journal
+from facts.journal.phases import phases
 from tests.facts.diagnosis.journals import ENTRIES, MORE, NAMES, hints_of, text_of
 
 FAILED = [entry for entry in ENTRIES if entry["root_cause_id"] is not None]

@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import pytest
 
-from facts.diagnosis import from_text, phases, read_journal
+from facts.diagnosis import from_text
+from facts.journal.lines import read_journal
+from facts.journal.phases import phases
 from tests.facts.diagnosis.journals import NAMES, text_of
 from tests.facts.diagnosis.texts import TEXTS, WAYS, Text, clock_set_back
 

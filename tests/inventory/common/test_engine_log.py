@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from inventory.common.engine_log import holds_numbers, information, logged, process, uncoloured
+from inventory.common.engine_log import holds_numbers, information, logged, prefix_of, uncoloured
 
 NAMES = st.sampled_from(["APIServer", "EngineCore_DP0", "Worker_TP3", "VllmWorker rank=2"])
 LEVELS = st.sampled_from(["DEBUG", "INFO", "WARNING", "WARN", "ERROR", "CRITICAL"])
@@ -15,7 +15,7 @@ LEVELS = st.sampled_from(["DEBUG", "INFO", "WARNING", "WARN", "ERROR", "CRITICAL
 @given(NAMES, st.integers(0, 10**9), LEVELS, st.text())
 def test_a_line_is_taken_apart(name: str, pid: int, level: str, text: str) -> None:
     line = f"({name} pid={pid}) {level} 11-24 21:03:20.123 [v1/core.py:3] {text}"
-    prefix = process(line)
+    prefix = prefix_of(line)
     assert prefix is not None
     assert (prefix.name, prefix.pid) == (name, pid)
     told = logged(prefix.rest)
@@ -32,7 +32,7 @@ def test_any_text_is_a_line(text: str) -> None:
 
 
 def test_the_longer_name_of_the_same_process_counts() -> None:
-    found = process("(Worker pid=7) (Worker_TP1 pid=7) (x pid=8) INFO up")
+    found = prefix_of("(Worker pid=7) (Worker_TP1 pid=7) (x pid=8) INFO up")
     assert found is not None
     assert (found.name, found.pid, found.rest) == ("Worker_TP1", 7, "(x pid=8) INFO up")
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from inventory.common.engine_log import (
     COMPILES,
     HEARTBEAT,
-    IDLE,
+    IDLE_LINE,
     PERCENT,
     holds_numbers,
     information,
@@ -85,7 +85,7 @@ class PhaseTracker:
         if text is not None and text.startswith(HEARTBEAT):
             self.heartbeats += 1
             return
-        if IDLE.search(entry.text):
+        if IDLE_LINE.search(entry.text):
             return
         self.progress = max(self.progress, entry.monotonic)
         self.heartbeats = 0

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facts.diagnosis import phases, read_journal
 from facts.journal.formats import entry as read_entry
+from facts.journal.lines import read_journal
+from facts.journal.phases import phases
 from facts.journal.starts import starts
 from inventory.common.start_phases import PHASES, seconds_left
 from operations.remote.switch.waiting.journal import JournalEntry
@@ -68,8 +69,8 @@ def test_what_is_left_is_what_the_controller_would_say(name: str) -> None:
     before = phases(read_journal(text_of(name))).seconds
     lines = text_of(name).split("\n")
     text = "\n".join(lines[: len(lines) // 3])
-    now = entries(text)[-1].monotonic + 0.5
-    so_far = phases(read_journal(text), now)
+    now = entries(text)[-1].monotonic
+    so_far = phases(read_journal(text))
     track = PhaseTracker(entries(text)[0].monotonic, before)
     for entry in entries(text):
         track.take(entry)

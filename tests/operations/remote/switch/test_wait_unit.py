@@ -9,7 +9,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from facts.diagnosis import phases, read_journal
+from facts.journal.lines import read_journal
+from facts.journal.phases import phases
 from tests.lab.base import Lab
 from tests.lab.box import Box
 from tests.operations.remote.switch.waiting import (
