@@ -8,13 +8,14 @@ MASK = "***"
 
 _NAME = r"(?:api[-_]?key|token|password|secret|authorization)"
 _NAMED = rf"{_NAME}\\*['\"]?\s*[:=]\s*"
+_NEXT = rf"['\"]?[\w-]{{0,40}}{_NAMED}"
 _QUOTED = r"""(?:'(?:[^'\\]|\\.)*(?:'|\\?$)|"(?:[^"\\]|\\.)*(?:"|\\?$))"""
 _LIST = rf"\[(?:{_QUOTED}|[^\]'\"])*(?:\]|$)"
 _SECRET = re.compile(
-    rf"""(?P<named>{_NAMED}(?:['"]?[\w-]{{0,40}}{_NAMED})*(?:(?:bearer|basic)\s+)?)
+    rf"""(?P<named>{_NAMED}(?:{_NEXT})*(?:(?:bearer|basic)\s+)?)
             (?:(?P<quoted>{_LIST}|{_QUOTED})|\S+)
-    |(?P<flag>--[\w-]{{0,40}}{_NAME}\s+)(?!-)(?:{_QUOTED}|\S)+
-    |(?P<bearer>\bbearer\s+)\S+
+    |(?P<flag>--[\w-]{{0,40}}{_NAME}\s+)(?!-|{_NEXT})(?:{_QUOTED}|[^\s'"])+
+    |(?P<bearer>\bbearer\s+)(?!{_NEXT})\S+
     |(?P<login>\w://)[^\s/@:]*:[^\s/@]*(?=@)
     |\b(?:hf_[A-Za-z0-9]{{16,}}|sk-[\w-]{{16,}})""",
     re.IGNORECASE | re.DOTALL | re.VERBOSE,

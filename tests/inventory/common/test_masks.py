@@ -32,9 +32,11 @@ SHAPES = st.sampled_from(
         "vllm serve m --{name} {secret} --port 8000",
         "vllm serve m --{name}={secret} --port 8000",
         "vllm serve m --{name} '{secret}'",
+        "vllm serve m --{name} ''{secret}",
         "{name}: Bearer {secret}",
         "{name}: Basic {secret}",
         "curl -H bearer {secret}",
+        "bearer {name}: {secret}",
         "https_proxy=http://user:{secret}@proxy:3128",
         "from hf_{secret} on",
         "key sk-{secret} is wrong",
@@ -69,6 +71,7 @@ PIECES = st.one_of(
 
 @example("--api-key ''0")
 @given(st.lists(PIECES, max_size=25).map("".join))
+@example('--api-key ""0')
 def test_masking_twice_is_masking_once(text: str) -> None:
     once = masked(text)
     assert masked(once) == once
