@@ -184,7 +184,7 @@ def _calls(value: Any, offered: frozenset[str]) -> tuple[tuple[str, ...], tuple[
 
 
 def _about_ending(content: str, calls: tuple[str, ...], ending: Any) -> Iterator[str]:
-    if ending not in ENDINGS:
+    if not isinstance(ending, str) or ending not in ENDINGS:
         yield f"finish_reason is {ending!r}, not one of {', '.join(sorted(ENDINGS))}"
     if ending == "stop" and not content.strip() and not calls:
         yield "the answer ended by itself with reasoning alone: its text is empty"

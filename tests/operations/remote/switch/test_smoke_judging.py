@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from operations.remote.switch.smoke_test.judging import (
@@ -172,6 +172,7 @@ ANSWERS = JSON | st.fixed_dictionaries(
 
 
 @given(ANSWERS, st.sampled_from([PLAIN, THINKING, CALLING]))
+@example({"choices": [{"message": {"content": "text"}, "finish_reason": []}]}, PLAIN)
 def test_any_json_is_judged_or_unusable(value: Any, asked: Asked) -> None:
     try:
         judged = judge(json.loads(json.dumps(value)), asked)
