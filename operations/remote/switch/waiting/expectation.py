@@ -8,7 +8,7 @@ from math import inf
 from types import MappingProxyType
 
 from inventory.common.record import StartRecord
-from inventory.common.start_phases import PATIENCE
+from inventory.common.start_phases import ANSWER, OTHER_PATIENCE, PATIENCE
 from inventory.common.switch import SwitchRequest
 
 SAME_START = ("argv", "commit", "engine")
@@ -18,6 +18,9 @@ compiled kernels."""
 SILENCE_SECONDS = 240.0
 """A start that was seen before may be silent for as long as one that compiles anew: caches can be
 gone."""
+
+_TIMES = 3.0
+"""A phase hangs after this many times its recorded seconds."""
 
 Say = Callable[[str], None]
 """Prints one line."""
@@ -29,18 +32,24 @@ class Expectation:
 
     + timeout: for the whole start, in seconds
     + before: seconds by phase of this box's last ready start
-    + patience: seconds without progress that are still normal, by phase, where there is no record;
-      "" is any other phase, ``answer`` is what follows the last one
-    + times: a phase hangs after this many times its recorded seconds
-    + patience_floor: and never before so many seconds, or those of ``patience`` where they are
-      fewer. Infinite where the record is of another start: other caches, other times
+    + patience: by phase, the seconds without progress that are normal if nothing was recorded.
+      "" stands for any other phase, ``answer`` for the time after the last phase
+    + patience_floor: a recorded phase may always be silent this long, or as long as ``patience``
+      says if that is shorter. Infinite if the record is of a start with other caches
     """
 
     timeout: float
     before: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
     patience: Mapping[str, float] = field(default_factory=lambda: MappingProxyType({}))
-    times: float = 3.0
     patience_floor: float = 60.0
+
+    def allowed_silence(self, phase: str) -> float:
+        """Seconds without progress that are still normal in a phase."""
+        other = self.patience_floor if phase == ANSWER else self.patience.get("", OTHER_PATIENCE)
+        usual = self.patience.get(phase, other)
+        if phase not in self.before:
+            return usual
+        return max(_TIMES * self.before[phase], min(self.patience_floor, usual))
 
 
 def expected(request: SwitchRequest, last: StartRecord | None) -> Expectation:

@@ -11,7 +11,7 @@ from inventory.common.switch import Target
 from operations.remote import http
 from operations.remote.switch.waiting.listener import Owner, endpoint, listening, owners, reached
 
-INTERVAL = 0.15
+_INTERVAL = 0.15
 TIMEOUT = 2.0
 """Seconds for one answer; a server that is busy with its first requests takes a while."""
 
@@ -23,7 +23,7 @@ class Round:
     + at: its end, by the monotonic clock
     + rounds: how many there were, this one included
     + listens: a socket listens there
-    + owners: processes that hold these sockets, as far as they can be told
+    + owners: processes that hold these sockets, if they can be told
     + health: status of ``/health``; None while nothing answers
     + models: served names with their context length, of ``/v1/models``
     + status: of ``/v1/models``
@@ -61,7 +61,7 @@ class Probe:
     def _run(self) -> None:
         while not self._ends.is_set():
             self.round = look(self._target, self.round.rounds)
-            self._ends.wait(INTERVAL)
+            self._ends.wait(_INTERVAL)
 
 
 def look(target: Target, rounds: int = 0) -> Round:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from inventory.common.engine_log import most_heartbeats
-from inventory.common.start_phases import ANSWER, OTHER_PATIENCE
+from inventory.common.start_phases import ANSWER
 from inventory.common.systemd import span
 from operations.remote.switch.waiting.state import UnitMoment
 
@@ -201,25 +201,6 @@ def _then(now: UnitMoment) -> str:
 
 def _interval(now: UnitMoment) -> str:
     return f" in {span(now.interval)}" if now.interval else ""
-
-
-def patience(
-    phase: str,
-    before: Mapping[str, float],
-    declared: Mapping[str, float],
-    times: float,
-    floor: float,
-) -> float:
-    """Seconds without progress that are still normal.
-
-    + before: seconds by phase of this box's last ready start
-    + declared: seconds by phase where there is no record; "" is any other phase
-    + times: a recorded phase may be silent this many times as long
-    + floor: and never less than this, or than what is declared where that is shorter
-    """
-    other = floor if phase == ANSWER else declared.get("", OTHER_PATIENCE)
-    usual = declared.get(phase, other)
-    return max(times * before[phase], min(floor, usual)) if phase in before else usual
 
 
 def of_silence(

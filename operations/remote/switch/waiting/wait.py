@@ -44,15 +44,14 @@ from operations.remote.switch.waiting.verdicts import (
     of_models,
     of_silence,
     of_unit,
-    patience,
 )
 from operations.remote.systemctl import show
 
-TICK = 0.05
+_TICK = 0.05
 """Seconds between two looks into the journal and at the endpoint's answer."""
 LOOK = 0.15
 """Seconds between two looks at the unit."""
-GRACE = 0.5
+_GRACE = 0.5
 """Seconds for systemd's last words about a start to reach the journal."""
 FIRST_ANSWERS, FIRST_SECONDS = 2, 5.0
 """Rounds of questions, or seconds, before silence or the clock decides about an older start."""
@@ -116,7 +115,7 @@ class Watch:
                 return ready
             self.judge(self.by_clock())
             self.printer.goes_on(self.track)
-            time.sleep(TICK)
+            time.sleep(_TICK)
 
     def judge(self, verdict: StartVerdict | None) -> None:
         """A verdict ends the wait."""
@@ -172,7 +171,7 @@ class Watch:
             return None
         self.doubt = self.doubt or time.monotonic()
         told = self.end.over or self.end.asked or self.journal is None
-        return verdict if told or time.monotonic() - self.doubt > GRACE else None
+        return verdict if told or time.monotonic() - self.doubt > _GRACE else None
 
     def by_answer(self) -> StartVerdict | None:
         """What the endpoint's answer allows to say."""
@@ -220,7 +219,7 @@ class Watch:
         if self.answer.rounds < FIRST_ANSWERS and time.monotonic() - self.began < FIRST_SECONDS:
             return None
         now, track, expect = time.monotonic(), self.track, self.expect
-        if now - track.started > expect.timeout and now - self.began > min(GRACE, expect.timeout):
+        if now - track.started > expect.timeout and now - self.began > min(_GRACE, expect.timeout):
             phase = ANSWER if track.is_up else track.phase
             return StartVerdict(
                 "timeout",
@@ -231,9 +230,7 @@ class Watch:
             return None
         phase = ANSWER if track.is_up else track.phase
         since = max(track.progress, self.began) if track.is_up else track.progress
-        allowed = patience(
-            phase, expect.before, expect.patience, expect.times, expect.patience_floor
-        )
+        allowed = expect.allowed_silence(phase)
         return of_silence(
             phase, now - since, allowed, track.heartbeats, compiling=track.is_compiling
         )

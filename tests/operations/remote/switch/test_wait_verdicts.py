@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from inventory.common.engine_log import HEARTBEATS
 from inventory.common.start_phases import ANSWER
+from operations.remote.switch.waiting.expectation import Expectation
 from operations.remote.switch.waiting.state import MOMENT_PROPERTIES, UnitMoment, unit_moment
 from operations.remote.switch.waiting.verdicts import (
     Exit,
@@ -18,7 +19,6 @@ from operations.remote.switch.waiting.verdicts import (
     of_models,
     of_silence,
     of_unit,
-    patience,
 )
 
 LOADING = UnitMoment(
@@ -240,11 +240,12 @@ def test_any_properties_are_a_state(shown: dict[str, str]) -> None:
 
 def test_patience() -> None:
     before, declared = {"load": 40.0, "import": 5.0}, {"compile": 600.0, "": 240.0}
-    assert patience("load", before, declared, 3.0, 60.0) == 120
-    assert patience("import", before, declared, 3.0, 60.0) == 60
-    assert patience("compile", before, declared, 3.0, 60.0) == 600
-    assert patience("profile", before, declared, 3.0, 60.0) == 240
-    assert patience(ANSWER, before, declared, 3.0, 60.0) == 60
+    expect = Expectation(900.0, before, declared, patience_floor=60.0)
+    assert expect.allowed_silence("load") == 120
+    assert expect.allowed_silence("import") == 60
+    assert expect.allowed_silence("compile") == 600
+    assert expect.allowed_silence("profile") == 240
+    assert expect.allowed_silence(ANSWER) == 60
 
 
 def test_silence() -> None:
