@@ -23,7 +23,7 @@ class Reply:
     """What came back.
 
     + status: of HTTP
-    + body: as far as it was read
+    + body: the part that was read
     + seconds: from the connection to the last byte
     """
 

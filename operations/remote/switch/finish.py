@@ -25,7 +25,7 @@ def finish(
 ) -> None:
     """Make a ready service the one of this box.
 
-    + seconds: of stop, release, load and downtime, as far as they were measured
+    + seconds: of stop, release, load and downtime; only those that were measured
     + warmed: what the page cache was given before
     + raises: SwitchError with systemd's words; OSError
     """

@@ -74,7 +74,7 @@ def amend(
     """Add to the record of a start what was measured later, in place of what was measured before.
 
     + invocation: InvocationID of that start
-    + returns: the record; None where there is none of that start
+    + returns: the record; None if that start has no record
     """
     for path, stored, start in _readable(unit, root):
         if start.invocation == invocation:
@@ -85,7 +85,7 @@ def amend(
 
 
 def keep_good(unit: str, root: Path = GOOD_UNITS, units: Path = Path(paths.UNITS)) -> None:
-    """Keep the unit's file as the one that was ready last. What is no UTF-8 in it is replaced:
+    """Keep the unit's file as the one that was ready last. Bytes that are not UTF-8 are replaced:
     systemd passes over such lines too.
 
     + raises: OSError where it cannot be read or written
@@ -134,7 +134,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _tidy(folder: Path) -> None:
-    """Drop the oldest records, and drafts whose writer was killed. No room is no failure."""
+    """Drop the oldest records, and drafts whose writer was killed. A full disk is not a failure."""
     old = time.time() - DRAFT_SECONDS
     with contextlib.suppress(OSError):
         drafts = [path for path in folder.glob(f"{DRAFT}*") if path.stat().st_mtime < old]

@@ -59,7 +59,7 @@ def compared(now: Measurement, before: Measurement) -> tuple[int, ...]:
 def changes(now: StartRecord | None, before: StartRecord) -> tuple[str, ...]:
     """What else differs between two recorded starts: engine, commit, arguments, driver, kernel.
 
-    + now: the record of this start; None where there is none
+    + now: the record of this start; None without one
     """
     if now is None:
         return ("this start has no record to compare",)

@@ -63,7 +63,7 @@ def arguments(request: ThroughputRequest, concurrency: int, seed: int) -> list[s
         "random-output-len": request.load.output_tokens,
         "max-concurrency": concurrency,
         "num-prompts": concurrency * request.load.requests,
-        # The first batch of a size may compile kernels, which is no speed of the service.
+        # The first batch of a size may compile kernels, which says little of its speed.
         "num-warmups": concurrency,
         "temperature": 0,
         "seed": seed,

@@ -134,7 +134,7 @@ def identify(processes: Iterable[ProcessRow], proc: Path = Path("/proc")) -> tup
 def _holder(pid: int | None, of: Sequence[ProcessRow], proc: Path) -> Holder:
     name, held = of[0].name, tuple((process.gpu, process.mib) for process in of)
     if pid is None or is_hidden(name):
-        # [Not Found]: the number is of another pid namespace, whoever has it here.
+        # [Not Found]: the number belongs to another pid namespace.
         return Holder(pid, "a process without a name" if is_hidden(name) else name, held)
     try:
         ticks = start_ticks((proc / str(pid) / "stat").read_text(errors="replace"))

@@ -14,7 +14,7 @@ from operations.remote.systemctl import show
 
 
 def is_over(unit: str) -> bool:
-    """Whether systemd says that a unit does not run. No answer is no yes."""
+    """Whether systemd says that a unit does not run. False without an answer."""
     return show(unit, "ActiveState").get("ActiveState") in STOPPED
 
 

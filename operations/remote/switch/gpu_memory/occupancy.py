@@ -77,7 +77,7 @@ def look(gpus: frozenset[str], limit: float) -> Sample:
 
 
 def foreign(sample: Sample, ours: frozenset[str], running: bool) -> tuple[Holder, ...]:
-    """The holders that are none of ours.
+    """The holders that do not belong to us.
 
     + running: one of our units runs
 

@@ -91,7 +91,7 @@ def group_room(limit: str, current: str, stat: str, margin: float = MARGIN) -> R
     """The bound of one control group, from its memory.max, memory.current and memory.stat."""
     limit, current = limit.strip(), current.strip()
     if not (re.fullmatch(r"[0-9]+", limit) and re.fullmatch(r"[0-9]+", current)):
-        return None  # "max" is no bound
+        return None  # "max" means unlimited
     files = sum(map(int, re.findall(r"^(?:in)?active_file ([0-9]+)$", stat, re.MULTILINE)))
     bound = int(limit)
     return Room(bound - int(current) + files - int(margin * bound), "this control group")

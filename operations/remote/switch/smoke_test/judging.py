@@ -58,7 +58,7 @@ class Asked:
 class Judged:
     """An answer.
 
-    + content: the text; empty where there is none
+    + content: the text; empty without one
     + reasoning: what the reasoning parser took out of it
     + calls: tool calls, as people read them
     + tokens: that were generated; None where the answer does not say

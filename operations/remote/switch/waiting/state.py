@@ -59,7 +59,7 @@ class UnitMoment:
 
     @property
     def is_running(self) -> bool:
-        """Whether its main process runs, as far as systemd knows."""
+        """Whether its main process runs, as systemd knows it."""
         return self.active in {"active", "reloading", "refreshing"} and self.sub != "exited"
 
     @property
@@ -69,7 +69,7 @@ class UnitMoment:
 
 
 def unit_moment(shown: Mapping[str, str]) -> UnitMoment:
-    """Read the properties that systemd shows. A missing one, or one that is no number, is 0."""
+    """Read the properties that systemd shows. A missing one, or one that is not a number, is 0."""
 
     def number(name: str) -> int:
         text = shown.get(name, "")
