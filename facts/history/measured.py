@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
+
+from pydantic import field_serializer
 
 from facts.journal.lines import Journal, read_journal
 from facts.journal.numbers import EngineNumbers
@@ -53,6 +55,18 @@ class Measured(Frozen):
     warmed_bytes: float | None
     """Of the weights, brought into the page cache before the start."""
     throughput: Measurement | None
+
+    @field_serializer("throughput")
+    def _as_ladder(self, measured: Measurement | None) -> dict[str, Any]:
+        """The form that ``boxwright history --json`` has: users, and what they get together."""
+        load = {} if measured is None else measured.load.to_json()
+        return {
+            "rungs": [
+                {"users": users, "tokens_per_s": rate}
+                for users, rate in (measured.rates if measured else {}).items()
+            ],
+            "load": ", ".join(f"{name} {load[name]}" for name in sorted(load)),
+        }
 
     @property
     def read(self) -> tuple[int, float] | None:

@@ -169,6 +169,16 @@ def test_throughput_where_both_have_it_under_the_same_load() -> None:
     assert row.split()[-4:] == ["61", "900", "at", "32"]
 
 
+def test_throughput_in_json_is_what_users_get() -> None:
+    found = measured(TP4, throughput=throughput({1: 68.0, 32: 1130.0}))
+    assert found.to_json()["throughput"] == {
+        "rungs": [{"users": 1, "tokens_per_s": 68.0}, {"users": 32, "tokens_per_s": 1130.0}],
+        "load": "input_tokens 1024, output_tokens 256, requests 4",
+    }
+    without = measured(TP4)
+    assert without.to_json()["throughput"] == {"rungs": [], "load": ""}
+
+
 def test_which_starts_are_held_against_each_other() -> None:
     records = (
         record(OLD, "a.service", ready=NOW - DAY),
