@@ -5,9 +5,9 @@
     python -m tests.benchmarks.house                    # this checkout
     python -m tests.benchmarks.house --before 893c657   # and a commit of it, side by side
 
-Nothing is run or imported: the source is read. A hop is one function or class that names a datum
-on its way; the chains stand in ``tests/benchmarks/hops.json``, and a hop that the source does not
-show is an error.
+Nothing is run or imported: the source is read. A hop is one function or class that a datum passes
+on its way; the chains stand in ``tests/benchmarks/hops.json`` with the name that carries it there,
+and a hop that the source does not show is an error.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import re
 import subprocess
 import sys
 import tarfile
@@ -28,6 +29,8 @@ from pathlib import Path
 from tests.house.tree import ROOMS, doubled_classes, doubled_constants, modules
 
 HOPS = Path(__file__).with_name("hops.json")
+_FOLDER = re.compile(r"\.folder\([\w.]*commit\)|\{[\w.]*home\}/\{[\w.]*commit\}")
+_SHORT = re.compile(r"commit\[:\d+\]|commit_of\([\w.]+\)\[:\d+\]")
 SHOWN = 8
 """Folders that are shown: those with most modules."""
 
@@ -40,6 +43,7 @@ class Figures:
     + folders: modules by folder, most first
     + classes, constants: names that are defined more than once
     + hops: by chain: how many
+    + folder, label: places where the folder of a commit, or its short form, is made
     """
 
     lines: dict[str, int]
@@ -47,6 +51,8 @@ class Figures:
     classes: tuple[str, ...]
     constants: tuple[str, ...]
     hops: dict[str, int]
+    folder: int
+    label: int
 
     @property
     def rows(self) -> Iterator[tuple[str, str]]:
@@ -59,6 +65,8 @@ class Figures:
         yield "folders with more than 20 modules", f"{sum(n > 20 for n in self.folders.values())}"
         yield "class names defined more than once", f"{len(self.classes)}"
         yield "constants defined more than once", f"{len(self.constants)}"
+        yield "places that make a commit's folder", f"{self.folder}"
+        yield "places that shorten a commit", f"{self.label}"
         for chain, count in self.hops.items():
             yield f"hops: {chain}", f"{count}"
 
@@ -67,7 +75,7 @@ def figures(root: Path, chains: dict[str, list[str]]) -> Figures:
     """Read a tree.
 
     + root: of the checkout
-    + chains: name -> hops, each ``module:Qualified.name:what the datum is called there``
+    + chains: name -> hops, each ``module:Qualified.name:what carries the datum there``
     + raises: ValueError for a hop that is not there
     """
     lines = {
@@ -78,6 +86,7 @@ def figures(root: Path, chains: dict[str, list[str]]) -> Figures:
         )
         for room in ROOMS
     }
+    source = "\n".join(one.text for one in modules(root))
     found = Counter(str(one.path.parent.relative_to(root)) for one in modules(root))
     return Figures(
         lines=lines,
@@ -85,6 +94,8 @@ def figures(root: Path, chains: dict[str, list[str]]) -> Figures:
         classes=tuple(doubled_classes(root)),
         constants=tuple(doubled_constants(root)),
         hops={name: len([_checked(root, hop) for hop in chain]) for name, chain in chains.items()},
+        folder=len(_FOLDER.findall(source)),
+        label=len(_SHORT.findall(source)),
     )
 
 

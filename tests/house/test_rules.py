@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from operations.tools import programs
+from tests.house.names import misnamed, unwanted
 from tests.house.rules import allowed_on_the_box, violations
+from tests.house.tree import doubled_classes, doubled_constants
 from tests.lab.base import REPO
 
 DESIGN = (REPO / "docs" / "design.md").read_text()
@@ -70,3 +72,31 @@ def test_the_box_gets_what_its_programs_import(tmp_path: Path) -> None:
 
 def test_design_names_what_the_box_needs() -> None:
     assert {"inventory.common", "huggingface_hub", "tenacity"} <= allowed_on_the_box(DESIGN)
+
+
+def test_one_class_has_one_name() -> None:
+    assert doubled_classes(REPO) == {}
+
+
+def test_one_constant_has_one_place() -> None:
+    assert doubled_constants(REPO) == {}
+
+
+def test_every_public_name_is_spelt_as_in_the_glossary() -> None:
+    assert {"former", "fitting", "most_sequences"} <= unwanted(DESIGN).keys()
+    assert list(misnamed(REPO, DESIGN)) == []
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "class FormerService: pass",
+        "def fetch_order(text): pass",
+        "RETIRED = 1",
+        "class Fit:\n    most_sequences: int = 0",
+    ],
+)
+def test_a_name_of_another_spelling_is_seen(tmp_path: Path, line: str) -> None:
+    (tmp_path / "facts").mkdir()
+    (tmp_path / "facts" / "one.py").write_text(f"{line}\n")
+    assert list(misnamed(tmp_path, DESIGN))
