@@ -17,7 +17,7 @@ from inventory.placement import Chosen, place
 from inventory.selection import selected
 from inventory.service import Service
 from inventory.snapshot import LocalSnapshot
-from operations.hub import CONFIG, QUANTISATION, locked_snapshot, model_config
+from operations.hub import CONFIG_FILE, QUANTISATION_FILE, locked_snapshot, model_config
 from operations.prune import named_commits, prunable
 from operations.room import require_room
 from operations.service import require_port
@@ -100,7 +100,7 @@ def desired_state(
     # A service on the CPU is not predicted: nothing is asked for it.
     config, quantisation = (
         model_config(wanted.model, listing, name, locks) if wanted.placement.gpus > 0 else None
-        for name in (CONFIG, QUANTISATION)
+        for name in (CONFIG_FILE, QUANTISATION_FILE)
     )
     return DesiredState(
         service=wanted,

@@ -26,8 +26,8 @@ REQUEST_SECONDS = 20.0
 LISTING_SECONDS = 60.0
 """For the whole listing, before no further request is made."""
 
-CONFIG = "config.json"
-QUANTISATION = "hf_quant_config.json"
+CONFIG_FILE = "config.json"
+QUANTISATION_FILE = "hf_quant_config.json"
 """ModelOpt keeps here what config.json lacks."""
 
 
@@ -166,7 +166,7 @@ def model_config(
     It is kept beside the lock file, and taken once from the Hub.
 
     + snapshot: the locked listing: the file counts only if its digest is the listed one
-    + name: :data:`CONFIG` or :data:`QUANTISATION`
+    + name: :data:`CONFIG_FILE` or :data:`QUANTISATION_FILE`
     + locks: folder of the lock files
     + returns: the content; None where the listing has no such file; Unknown where it could not be
       had: then no fit is computed, and the run goes on

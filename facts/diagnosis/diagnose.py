@@ -73,7 +73,7 @@ def _scene(start: Start, later: tuple[Start, ...], kernel: tuple[Line, ...], hin
     first = 0 if start.ready is None else start.ready + 1
     last = len(start.lines)
     if start.stop is not None:
-        # systemd's own impatience is a cause, somebody's wish is none.
+        # systemd's own time-out is a cause. That somebody stopped it is not.
         last = start.stop + (start.lines[start.stop] is start.timed_out)
     window = start.lines[first:last]
     return Scene(

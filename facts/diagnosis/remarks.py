@@ -1,4 +1,4 @@
-"""What a journal shows that looks like trouble and is none, or only costs speed."""
+"""What a journal shows that looks like trouble and is harmless, or only costs speed."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class Diagnosis(Frozen):
     context: tuple[Quote, ...] = ()
     """Around the line, where the cause is unknown."""
     phase: str = ""
-    """Of the start, in which it happened; ``serving`` afterwards."""
+    """The phase of the start when it happened; ``serving`` once the start was over."""
     ending: str = ""
     """How the main process ended, as systemd saw it."""
     attempt: int = 1

@@ -190,7 +190,7 @@ def filled(text: Text, evidence: Evidence, numbers: Numbers) -> str:
 
 
 def floating(value: Number | None) -> float:
-    """A number as a float, 0 where it is none."""
+    """A number as a float. Text and None are 0."""
     return float(value) if isinstance(value, (int, float)) else 0.0
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 
-from facts.hardware.cells import NOT_ASKED, bus_order, unknown
+from facts.hardware.cells import bus_order, unknown
 from facts.hardware.host import Host, bindable, numactl_exists, parse_host
 from facts.hardware.mig import ListedSlice, parse_list, parse_memory
 from facts.hardware.numa import GpuSources, gpu_node, parse_numa
@@ -21,7 +21,7 @@ from facts.hardware.smitext import lost_bus_ids, parse_versions
 from facts.hardware.state import missing_gpus, state_of
 from facts.hardware.topology import Affinity, Topology, parse_peers, parse_topology
 from facts.sections import MISSING, Section
-from inventory.base import Unknown
+from inventory.base import NOT_ASKED, Unknown
 from inventory.hardware import (
     Gpu,
     GpuProcess,

@@ -9,11 +9,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import TypeVar
 
-from inventory.base import Unknown
+from inventory.base import NOT_ASKED, Unknown
 from inventory.common.smi import whole
 from inventory.common.units import KIB, MIB
-
-NOT_ASKED = Unknown(unknown="not asked")
 
 _T = TypeVar("_T")
 

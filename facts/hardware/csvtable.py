@@ -11,7 +11,7 @@ _FIELD = re.compile(r"([a-z][a-z0-9_.]*)(?: \[[^\],]*\])?")
 
 @dataclass(frozen=True)
 class Table:
-    """Rows by column name, and the lines that are no rows.
+    """Rows by column name, and the lines that are not rows.
 
     + rows: one mapping a line; the cells are as printed, stripped of blanks
     + strays: lines with another number of cells: an error among the rows, or instead of them

@@ -6,9 +6,9 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from facts.hardware.cells import NOT_ASKED, kibibytes, number, read, unknown
+from facts.hardware.cells import kibibytes, number, read, unknown
 from facts.sections import MISSING, Section
-from inventory.base import Unknown
+from inventory.base import NOT_ASKED, Unknown
 
 # systemd-detect-virt(1): what it calls virtual machines, as opposed to containers.
 _MACHINES = frozenset(

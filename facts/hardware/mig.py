@@ -10,8 +10,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from facts.hardware.cells import NOT_ASKED, bus_id, mebibytes, number
-from inventory.base import Unknown
+from facts.hardware.cells import bus_id, mebibytes, number
+from inventory.base import NOT_ASKED, Unknown
 
 _LIST_GPU = re.compile(r"GPU [0-9]{1,4}: .* \(UUID: (GPU-[0-9A-Za-z-]+)\)")
 _LIST_MIG = re.compile(

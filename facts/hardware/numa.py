@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from facts.hardware.cells import NOT_ASKED, kibibytes, number, read, unknown
-from inventory.base import Unknown
+from facts.hardware.cells import kibibytes, number, read, unknown
+from inventory.base import NOT_ASKED, Unknown
 from inventory.hardware import NumaNode
 
 _MOST_IDS = 1 << 16

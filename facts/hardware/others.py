@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from facts.hardware.cells import NOT_ASKED, bus_id, mebibytes, number, word
+from facts.hardware.cells import bus_id, mebibytes, number, word
 from facts.hardware.csvtable import table
 from facts.hardware.pci import PciDevice
-from inventory.base import Unknown
+from inventory.base import NOT_ASKED, Unknown
 from inventory.hardware import Accelerator
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from facts.hardware.cells import NOT_ASKED, bus_id, number, read, unknown, word
-from inventory.base import Unknown
+from facts.hardware.cells import bus_id, number, read, unknown, word
+from inventory.base import NOT_ASKED, Unknown
 
 Vendor = Literal["nvidia", "amd", "habana"]
 _VENDORS: dict[str, Vendor] = {"0x10de": "nvidia", "0x1002": "amd", "0x1da3": "habana"}

@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from facts.hardware.cells import NOT_ASKED, bus_id, flag, mebibytes, number, unknown, word
+from facts.hardware.cells import bus_id, flag, mebibytes, number, unknown, word
 from facts.hardware.csvtable import table
-from inventory.base import Unknown
+from inventory.base import NOT_ASKED, Unknown
 from inventory.common import smi
 from inventory.hardware import Gpu, Health
 
@@ -45,7 +45,7 @@ class SmiQuery:
 
     + gpus: rows, without NUMA nodes and MIG devices, which other tools tell
     + driver: version that the rows agree on
-    + strays: lines that are no rows, e.g. that a device has no handle
+    + strays: lines that are not rows, e.g. that a device has no handle
     """
 
     gpus: tuple[Gpu, ...] = ()

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from facts.hardware.cells import NOT_ASKED, bus_id, unknown
-from inventory.base import Unknown
+from facts.hardware.cells import bus_id, unknown
+from inventory.base import NOT_ASKED, Unknown
 
 Failure = Literal[
     "none", "no-tool", "no-module", "mismatch", "no-devices", "lost-device", "hung", "unknown"

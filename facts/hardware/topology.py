@@ -10,9 +10,9 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from facts.hardware.cells import NOT_ASKED, read, unknown
+from facts.hardware.cells import read, unknown
 from facts.hardware.numa import parse_ids
-from inventory.base import Unknown
+from inventory.base import NOT_ASKED, Unknown
 from inventory.common.engine_log import uncoloured
 
 _LINK = r"(?:X|NV[0-9]+|PIX|PXB|PHB|NODE|SYS|SOC)"

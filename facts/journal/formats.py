@@ -1,4 +1,4 @@
-"""One line of ``journalctl``, in whichever output format it was asked for.
+"""One line of ``journalctl``, in any of its output formats.
 
 Understood: short, short-precise, short-iso, short-iso-precise, short-full, short-unix,
 short-monotonic, with-unit, json and cat, and ``dmesg`` with either kind of time. A line that

@@ -22,7 +22,7 @@ _KERNEL_TEXT = re.compile(
     r"NVRM: |pcieport |Memory cgroup out of memory|Out of memory: Killed|oom-kill:"
 )
 _LINE_MAX = 48 * 1024
-"""Bytes at which journald cuts a line, the rest of which becomes entries of their own
+"""Bytes at which journald cuts a line. The rest becomes entries of their own
 (journald.conf(5), LineMax=)."""
 _CUT = re.compile(r"\[48(?:\.0)?K blob data\]")
 """How a line that was cut inside a character is shown."""

@@ -1,4 +1,4 @@
-"""What a start was told, as far as its own lines repeat it."""
+"""What a start was told, where its own lines repeat it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ _IGNORED = re.compile(r"Exception ignored in|Exception in thread|Error saving mo
 class Frame:
     """One call of a traceback.
 
-    + line: the journal line of its source text; None where there is none
+    + line: the journal line of its source text; None where that is missing
     """
 
     file: str
@@ -58,7 +58,7 @@ class Traceback:
 
     + head: the line just before it, by the same writer
     + logged: source file of the logger that printed it; empty for what went to stderr
-    + body: its lines that quote source code, in which any message may stand unsaid
+    + body: its lines that quote source code: a message in them was not printed by anybody
     """
 
     head: Line | None

@@ -20,7 +20,7 @@ class HostState(Frozen):
     systemd: str | Unknown | None
     """Version line of systemd; None where the machine was not booted with it."""
     account_home: str | None = None
-    """Home of the service's user; None where there is no such user."""
+    """Home of the service's user; None where the user is absent."""
     packages: frozenset[str] | Unknown = frozenset()
     """Those of the asked-for Debian packages that are installed."""
     tools: bool = False

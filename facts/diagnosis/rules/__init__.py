@@ -22,7 +22,7 @@ from facts.diagnosis.rules.hub import HUB
 from facts.diagnosis.rules.kernel import KERNEL
 from facts.diagnosis.rules.libraries import LIBRARIES
 from facts.diagnosis.rules.model import MODEL
-from facts.diagnosis.rules.nccl import NCCL
+from facts.diagnosis.rules.nccl import NCCL_RULES
 from facts.diagnosis.rules.out_of_memory import OUT_OF_MEMORY
 from facts.diagnosis.rules.processes import PROCESSES
 from facts.diagnosis.rules.serving import SERVING
@@ -36,7 +36,7 @@ RULES: tuple[Rule, ...] = (
     *ECHOES,
     *GPU_MEMORY,
     *OUT_OF_MEMORY,
-    *NCCL,
+    *NCCL_RULES,
     *SHAPES,
     *MODEL,
     *HUB,

@@ -70,7 +70,7 @@ def _choices(_: Evidence, n: Numbers) -> str:
 
 def _whole(_: Evidence, n: Numbers) -> str:
     name = n.get("argument", "the flag or environment variable that has this value")
-    return f"{name} has to be a whole number: {n.get('value')} is none"
+    return f"{name} has to be a whole number: {n.get('value')} is not one"
 
 
 ARGUMENTS: tuple[Rule, ...] = (

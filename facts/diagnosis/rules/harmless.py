@@ -1,4 +1,4 @@
-"""Texts that look like trouble and are none, or only cost speed. Never a cause."""
+"""Harmless texts that look like trouble, or only cost speed. Never a cause."""
 
 from __future__ import annotations
 

@@ -119,7 +119,7 @@ HUB: tuple[Rule, ...] = (
             r"(?:^|Error: )(?P<path>[^:]{1,300}?) is not a local folder and is not a valid model",
             r"Invalid repository ID or local directory specified: '(?P<path>[^']{1,300})'",
         ),
-        why="what is no folder is read as the name of a repository on the Hub",
+        why="a path that is not a folder is read as the name of a repository on the Hub",
         next_step=_wrong_path,
         source="transformers utils/hub.py; huggingface_hub utils/_validators.py",
         numbers=_path,

@@ -43,7 +43,7 @@ def _not_expandable(evidence: Evidence, _: Numbers) -> str:
     )
 
 
-NCCL: tuple[Rule, ...] = (
+NCCL_RULES: tuple[Rule, ...] = (
     Rule(
         cause="H8",
         title=f"{_SHM} is too small or full",

@@ -1,4 +1,4 @@
-"""What nvidia-smi says of the memory and the processes of some GPUs, as far as it can be believed.
+"""What nvidia-smi says of the memory and the processes of some GPUs, where it can be believed.
 
 One reading is two calls, side by side: memory of every card, and the processes on them. On one H200
 (driver 580) that took 0.03 s, one after the other 0.05 s, and the XML that has both 0.12 s.

@@ -141,7 +141,7 @@ def _tell(answer: Reply, asked: Asked, say: Say, what: str) -> Judged:
     try:
         judged = judge(answer.value, asked)
     except ValueError:
-        raise SwitchError("chat", f"an answer that is no JSON: {shown(answer.text)}") from None
+        raise SwitchError("chat", f"an answer that is not JSON: {shown(answer.text)}") from None
     except UnusableError as error:
         raise SwitchError("chat", f"{what}: {error}") from None
     tokens = "" if judged.tokens is None else f", {judged.tokens} tokens"

@@ -81,7 +81,7 @@ class _Reader:
                 raw = match.encode()
                 self._check(self._lib.sd_journal_add_match(self._handle, raw, len(raw)), "match")
         # Asking for the descriptor has files noticed that are rotated in. Where the user's inotify
-        # instances are used up there is none, and only a rotation is missed.
+        # instances are used up this fails, and only a rotation is missed.
         self._lib.sd_journal_get_fd(self._handle)
         self._check(self._lib.sd_journal_seek_head(self._handle), "seek")
 

@@ -124,7 +124,7 @@ def test_a_key_that_is_not_at_hand(
 UNUSABLE = {
     "hang": "no answer from /v1/chat/completions within 1 s",
     "silent": "no answer from /v1/chat/completions within 1 s",
-    "not-json": "an answer that is no JSON: '<html>upstream</html>'",
+    "not-json": "an answer that is not JSON: '<html>upstream</html>'",
     "empty": "chat: an answer without text, reasoning or tool call",
     "error": "HTTP 500 to one chat request: EngineCore encountered an issue",
     "die": "HTTP 500 to one chat request: EngineCore encountered an issue",

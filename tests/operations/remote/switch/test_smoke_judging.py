@@ -93,8 +93,8 @@ ODD = [
     (answer('[TOOL_CALLS][{"name": "get_weather"}]'), CALLING, "'[TOOL_CALLS]'"),
     (answer("<function=get_weather>"), CALLING, "'<function=g'"),
     (answer(None, tool_calls=call(name="search")), CALLING, "'search', which was not offered"),
-    (answer(None, tool_calls=call(arguments='{"city": "Pa')), CALLING, "are no JSON object"),
-    (answer(None, tool_calls=call(arguments='["Paris"]')), CALLING, "are no JSON object"),
+    (answer(None, tool_calls=call(arguments='{"city": "Pa')), CALLING, "are not a JSON object"),
+    (answer(None, tool_calls=call(arguments='["Paris"]')), CALLING, "are not a JSON object"),
 ]
 
 

@@ -22,7 +22,15 @@ from operations.remote.switch.page_cache.pagecache import (
     machine_room,
     room,
 )
-from operations.remote.switch.page_cache.warm import BLOCK, INDEX, Reading, chosen, warm, watch
+from operations.remote.switch.page_cache.warm import (
+    BLOCK,
+    ENOUGH,
+    INDEX,
+    Reading,
+    chosen,
+    warm,
+    watch,
+)
 
 MIB = 1 << 20
 PLENTY = Room(1 << 50, "the machine")
@@ -76,8 +84,9 @@ def test_it_reads_what_is_not_there_and_then_nothing(snapshot: Path) -> None:
     assert result["seconds"] > 0
     assert lines[0] == "warm: reading 0.0 of 0.0 GiB into the page cache"
     assert "GB/s" in lines[-1]
-    assert resident(shard) == shard.stat().st_size
-    assert resident(snapshot / "tokenizer.json") == 2 * MIB
+    # A machine short of memory takes single pages back at once.
+    assert resident(shard) >= ENOUGH * shard.stat().st_size
+    assert resident(snapshot / "tokenizer.json") >= ENOUGH * 2 * MIB
     assert run(snapshot) == (
         None,
         ["warm: skipped: 0.0 of 0.0 GiB are in the page cache already"],
