@@ -51,7 +51,7 @@ def save(start: StartRecord, root: Path = RECORDS) -> Path:
     """
     folder = root / _checked(start.unit)
     if not re.fullmatch(FILE_NAME, start.file_name):
-        raise ValueError(f"{start.file_name!r} is no time and InvocationID")
+        raise ValueError(f"{start.file_name!r} does not hold a time and an InvocationID")
     path = folder / start.file_name
     write_whole(path, _text(start.to_json()))
     _tidy(folder)
@@ -105,7 +105,7 @@ def good_text(unit: str, root: Path = GOOD_UNITS) -> str | None:
 def _checked(unit: str) -> str:
     """The unit's name, which becomes part of a path."""
     if not _UNIT.fullmatch(unit):
-        raise ValueError(f"{unit!r} is no name of a service")
+        raise ValueError(f"{unit!r} is not the name of a service")
     return unit
 
 

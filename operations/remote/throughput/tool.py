@@ -80,10 +80,10 @@ def read_rung(result: Any, concurrency: int) -> Rung:
     Names of its fields: vLLM 0.32.0 benchmarks/serve.py.
 
     + concurrency: streams that were asked for
-    + raises: ValueError where requests failed, or where it is no such result
+    + raises: ValueError where requests failed, or where the text is not such a result
     """
     if not isinstance(result, Mapping):
-        raise ValueError("the benchmark's result is no JSON object")  # noqa: TRY004
+        raise ValueError("the benchmark's result is not a JSON object")  # noqa: TRY004
     # A result without the field is judged by what was completed.
     failed = result.get("failed", 0)
     completed = _number(result, "completed")

@@ -179,7 +179,9 @@ def _calls(value: Any, offered: frozenset[str]) -> tuple[tuple[str, ...], tuple[
         except ValueError:
             is_object = False
         if not is_object:
-            wrong.append(f"the arguments of a tool call are no JSON object: {arguments!r:.{SHOWN}}")
+            wrong.append(
+                f"the arguments of a tool call are not a JSON object: {arguments!r:.{SHOWN}}"
+            )
     return tuple(calls), tuple(wrong)
 
 

@@ -49,7 +49,7 @@ ARGUMENTS: tuple[Example, ...] = (
             (("vllm/envs.py", 'int(os.getenv("VLLM_CPU_KVCACHE_SPACE", "0"))'),),
         ),
         "'0.5'",
-        ("VLLM_CPU_KVCACHE_SPACE", "0.5 is none"),
+        ("VLLM_CPU_KVCACHE_SPACE", "0.5 is not one"),
     ),
     Example(
         "A15-value",

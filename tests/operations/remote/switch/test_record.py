@@ -146,7 +146,7 @@ def test_a_name_that_is_no_service_leads_nowhere(tmp_path: Path, unit: str) -> N
         lambda: save(replace(start(1), unit=unit), tmp_path),
         lambda: good_text(unit, tmp_path),
     ):
-        with pytest.raises(ValueError, match="no name of a service"):
+        with pytest.raises(ValueError, match="not the name of a service"):
             use()
     assert list(tmp_path.iterdir()) == []
 
@@ -155,7 +155,7 @@ def test_a_name_that_is_no_service_leads_nowhere(tmp_path: Path, unit: str) -> N
     "wrong", [{"ready": -5.0}, {"invocation": "short"}, {"invocation": "../../xx"}]
 )
 def test_an_entry_that_is_none_is_refused(tmp_path: Path, wrong: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="no time and InvocationID"):
+    with pytest.raises(ValueError, match="not hold a time and an InvocationID"):
         save(replace(start(1), **wrong), tmp_path)
     with pytest.raises(ValueError, match="JSON"):
         save(replace(start(1), seconds=RecordedSeconds(load=float("nan"))), tmp_path)
