@@ -55,7 +55,8 @@ def run(arguments: argparse.Namespace) -> int:
         print(error.message, file=sys.stderr)
         return MISTAKE
     # `boxwright fit` shares this program, and has no use for any of these.
-    from facts.history import history, render  # noqa: PLC0415
+    from facts.history.comparison import history  # noqa: PLC0415
+    from facts.history.render import render  # noqa: PLC0415
     from facts.reading.records import records_from_json  # noqa: PLC0415
 
     found = history({host: records_from_json(value) for host, value in printed.items()})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 
@@ -127,11 +128,18 @@ def script(query: Query, nonce: str) -> str:
         "FETCHING": paths.FETCHING,
         "INCOMING": paths.INCOMING,
     }
-    assignments = "\n".join(f"{name}={shlex.quote(value)}" for name, value in variables.items())
-    parts = [_text("frame.sh"), _text("box.sh")]
-    if query.hardware:
-        parts.append(_text("hardware.sh"))
-    return "\n".join([assignments, *parts, 'echo "@@$NONCE end 0"', "exit 0"])
+    return framed(variables, "box.sh", *(["hardware.sh"] if query.hardware else []))
+
+
+def framed(variables: Mapping[str, str], *parts: str) -> str:
+    """A read as POSIX sh.
+
+    + variables: what the parts are told; ``NONCE`` among them
+    + parts: files of facts/probe, in their order
+    """
+    assignments = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
+    texts = map(_text, ("frame.sh", *parts))
+    return "\n".join([*assignments, *texts, 'echo "@@$NONCE end 0"', "exit 0"])
 
 
 @cache

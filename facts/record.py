@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import secrets
-import shlex
 from collections.abc import Mapping
-from importlib.resources import files
 
 from pyinfra.api import StringCommand
 
 from facts.box import Probed
 from facts.privilege import read_as_root
+from facts.query import framed
 from facts.reading.records import PREFIX, read_records
 from facts.sections import Section
 from inventory.base import Unknown
@@ -22,22 +21,6 @@ READ_STARTS = 10
 
 MOST_BYTES = 1 << 20
 """Of one entry: a file that is larger is not one of ours, and reads as damaged."""
-
-_READ = r"""
-there() { [ -e "$RECORDS" ] || return 3; ls -- "$RECORDS" >/dev/null; }
-newest() { ls -- "$1" | grep -Ex "$FILE_NAME" | sort -rn | head -n "$NEWEST"; }
-sec records there
-for folder in "$RECORDS"/*/; do
-  of=${folder%/}; of=${of##*/}
-  case $of in *[!A-Za-z0-9@._:-]*) continue ;; esac
-  [ -z "$UNIT" ] || [ "$UNIT" = "$of" ] || continue
-  for file in $(newest "$folder"); do
-    sec "$PREFIX$of/$file" head -c "$MOST" -- "$folder$file"
-  done
-done
-echo "@@$NONCE end 0"
-exit 0
-"""
 
 
 class Records(Probed[tuple[StartRecord | Unknown, ...] | Unknown]):
@@ -80,6 +63,4 @@ def script(nonce: str, unit: str = "", newest: int = READ_STARTS, records: str =
         "PREFIX": PREFIX,
         "MOST": str(MOST_BYTES),
     }
-    assignments = [f"{name}={shlex.quote(value)}" for name, value in variables.items()]
-    frame = files("facts.probe").joinpath("frame.sh").read_text()
-    return "\n".join((*assignments, frame, _READ.strip()))
+    return framed(variables, "records.sh")

@@ -221,21 +221,14 @@ class Reporter(BaseStateCallback):
         state: State,  # noqa: ARG002
         host: Host,
         op_hash: str,
-        retry_count: int = 0,  # noqa: ARG002
+        *_: int,
     ) -> None:
         """Note how long an operation took."""
-        self._took(host, op_hash)
+        begun = self.begun.get((host.name, op_hash))
+        if begun is not None:
+            self.seconds[host.name, op_hash] = time.monotonic() - begun
 
-    def operation_host_error(  # type: ignore[override]
-        self,
-        state: State,  # noqa: ARG002
-        host: Host,
-        op_hash: str,
-        retry_count: int = 0,  # noqa: ARG002
-        max_retries: int = 0,  # noqa: ARG002
-    ) -> None:
-        """Note how long an operation took."""
-        self._took(host, op_hash)
+    operation_host_error = operation_host_success  # type: ignore[assignment]
 
     def operation_end(self, state: State, op_hash: str) -> None:  # type: ignore[override]  # noqa: ARG002
         """Write how far the run is."""
@@ -245,11 +238,6 @@ class Reporter(BaseStateCallback):
         """Write how it ended. pyinfra leaves every box, whatever stopped the run."""
         self.left.add(host.name)
         self._write(state)
-
-    def _took(self, host: Host, op_hash: str) -> None:
-        begun = self.begun.get((host.name, op_hash))
-        if begun is not None:
-            self.seconds[host.name, op_hash] = time.monotonic() - begun
 
     def _write(self, state: State) -> None:
         for path in dict.fromkeys(self.paths.values()):

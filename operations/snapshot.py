@@ -17,8 +17,7 @@ from facts.reading.snapshots import FileOnDisk, SnapshotState
 from inventory.base import Unknown
 from inventory.common.fetch import FetchRequest
 from inventory.common.manifest import Manifest, ProvenFile
-from inventory.common.units import gibibytes
-from inventory.common.words import first_few
+from inventory.common.units import first_few, gibibytes
 from inventory.errors import ConflictError, PreconditionError
 from inventory.service import Service
 from inventory.snapshot import LocalSnapshot, SnapshotFile, short

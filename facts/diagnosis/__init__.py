@@ -13,9 +13,7 @@ Example::
         raise ConvergeError(wanted, diagnosis.found, diagnosis.why, diagnosis.next_step)
 """
 
-from __future__ import annotations
-
 from facts.diagnosis.diagnose import from_text
-from facts.diagnosis.hints import Hints
+from facts.diagnosis.rule import Hints
 
 __all__ = ["Hints", "from_text"]

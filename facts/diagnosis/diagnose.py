@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 
 from facts.diagnosis.candidates import candidates
-from facts.diagnosis.hints import Hints
 from facts.diagnosis.result import Diagnosis
-from facts.diagnosis.rule import Rank, Scene
+from facts.diagnosis.rule import Hints, Rank, Scene
 from facts.diagnosis.silence import hang
 from facts.diagnosis.verdicts import (
     of_a_silent_end,

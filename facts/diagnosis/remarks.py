@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from facts.diagnosis.hints import Hints
 from facts.diagnosis.result import Quote
-from facts.diagnosis.rule import Scene, filled
+from facts.diagnosis.rule import Hints, Scene, filled
 from facts.diagnosis.rules import HARMLESS
 from facts.journal.lines import Journal
 from facts.journal.numbers import engine_numbers

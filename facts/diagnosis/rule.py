@@ -24,12 +24,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from facts.diagnosis.hints import Hints
+from pydantic import Field
+
 from facts.journal.lines import Line
 from facts.journal.numbers import EngineNumbers
 from facts.journal.settings import LoggedSettings
 from facts.journal.starts import Start
 from facts.journal.tracebacks import Traceback
+from inventory.base import Frozen
 
 Number = int | float | str
 Numbers = dict[str, Number]
@@ -39,6 +41,24 @@ _TEXTS = frozenset(
 )
 """Values that stay text, even where they look like numbers."""
 _WARNS = re.compile(r"^\[W\d{4} |^\S+:\d+: \w*Warning: |^\[rank\d+\]:\[W\d{4} ")
+
+
+class Hints(Frozen):
+    """What a caller knows besides the journal, to make a remedy exact.
+
+    All optional: a diagnosis never needs them, and never contradicts the journal with them.
+    """
+
+    now: float | None = Field(
+        default=None, description="seconds since the epoch: when the journal was read"
+    )
+    fits_max_num_seqs: int | None = Field(
+        default=None, ge=1, description="the largest max_num_seqs that fits, from inventory.fit"
+    )
+    bad_files: tuple[str, ...] = Field(
+        default=(), description="shards that a check of the folder found damaged"
+    )
+    environment: dict[str, str] = Field(default_factory=dict, description="of the unit")
 
 
 class Rank(Enum):

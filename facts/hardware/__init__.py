@@ -3,7 +3,7 @@
 Pure functions: text in, typed values out. No text makes them raise, and what the box did not
 tell is Unknown, never a number.
 
-- cells, csvtable: single values and rows, as the tools print them
+- cells: single values and rows, as the tools print them
 - smi, smitext, mig, topology, processes: what nvidia-smi says
 - pci, numa, host: what the kernel says
 - others: AMD and Habana

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from facts.hardware.cells import bus_id, mebibytes, number, word
-from facts.hardware.csvtable import table
+from facts.hardware.cells import bus_id, mebibytes, number, table, word
 from facts.hardware.pci import PciDevice
 from inventory.base import NOT_ASKED, Unknown
 from inventory.hardware import Accelerator

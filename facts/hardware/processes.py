@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from facts.hardware.cells import mebibytes, number, unknown
-from facts.reading.cgroups import unit_of
 from inventory.base import Unknown
+from inventory.common.cgroup import origin
 from inventory.common.smi import APPS, NO_PID, cells, is_hidden
 from inventory.hardware import GpuProcess
+
+
+def unit_of(cgroup: Iterable[str]) -> str | Unknown | None:
+    """The unit that the system manager keeps a process in; None where it is outside any unit.
+
+    + cgroup: lines of its /proc/PID/cgroup
+    """
+    found = origin(cgroup)
+    return Unknown(unknown=found.unknown) if found.unknown else found.unit
 
 
 def parse_processes(apps: Sequence[str], cgroups: Sequence[str] = ()) -> tuple[GpuProcess, ...]:

@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from facts.hardware.cells import bus_id, flag, mebibytes, number, unknown, word
-from facts.hardware.csvtable import table
+from facts.hardware.cells import bus_id, flag, mebibytes, number, table, unknown, word
 from inventory.base import NOT_ASKED, Unknown
 from inventory.common import smi
 from inventory.hardware import Gpu, Health

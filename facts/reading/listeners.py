@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from facts.reading.cgroups import unit_of
+from facts.hardware.processes import unit_of
 from facts.sections import MISSING, Section
 from inventory.base import Frozen, Unknown
 from inventory.common.models import models

@@ -1,10 +1,15 @@
-"""Bytes: whole, and shown as people and engines write them."""
+"""Bytes and lists, shown as people and engines write them."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 KIB = 1 << 10
 MIB = 1 << 20
 GIB = 1 << 30
+
+MOST_NAMED = 3
+"""Items that are named before they are only counted."""
 
 
 def ceil_div(a: int, b: int) -> int:
@@ -50,3 +55,16 @@ def gibibytes(count: int) -> str:
     ('214.3 GiB', '4.8 MiB')
     """
     return f"{count / MIB:.1f} MiB" if count < GIB else f"{count / GIB:.1f} GiB"
+
+
+def first_few(items: Sequence[str], mark: str = ", ", rest: str = " and {} more") -> str:
+    """The first items, and how many more there are.
+
+    + mark: between two items
+    + rest: said of the others
+
+    >>> first_few(["a", "b", "c"]), first_few(["a", "b", "c", "d", "e"])
+    ('a, b, c', 'a, b, c and 2 more')
+    """
+    more = rest.format(len(items) - MOST_NAMED) if items[MOST_NAMED:] else ""
+    return mark.join(items[:MOST_NAMED]) + more

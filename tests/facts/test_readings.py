@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from facts.reading.cgroups import unit_of
+from facts.hardware.processes import unit_of
 from facts.reading.disks import read_disks, read_folders
 from facts.reading.engines import normalised, read_engine
 from facts.reading.host import read_host

@@ -12,7 +12,6 @@ from __future__ import annotations
 from facts.diagnosis.rule import Rule
 from facts.diagnosis.rules.arguments import ARGUMENTS
 from facts.diagnosis.rules.driver import DRIVER
-from facts.diagnosis.rules.echoes import ECHOES
 from facts.diagnosis.rules.files import FILES
 from facts.diagnosis.rules.folders import FOLDERS
 from facts.diagnosis.rules.gpu_memory import GPU_MEMORY
@@ -33,7 +32,6 @@ RULES: tuple[Rule, ...] = (
     *KERNEL,
     *UNIT,
     *PROCESSES,
-    *ECHOES,
     *GPU_MEMORY,
     *OUT_OF_MEMORY,
     *NCCL_RULES,

@@ -1,4 +1,4 @@
-"""H18 to H20, H24, H25: processes that are gone without a word."""
+"""H18 to H20, H24, H25: processes that are gone without a word, and the echoes of that."""
 
 from __future__ import annotations
 
@@ -53,6 +53,45 @@ def _elapsed(evidence: Evidence) -> float:
     began, time = evidence.scene.start.began, evidence.line.time
     return time - began if began is not None and time is not None else 0.0
 
+
+_ECHO_WHY = "the process only repeats that another one failed"
+_ECHO_NEXT = "journalctl of the unit from its start: the first error of a worker is the cause"
+
+_ECHOES: tuple[Rule, ...] = (
+    # Texts that only say that something failed before: told, and never the cause.
+    Rule(
+        cause="H18",
+        title="the engine did not start",
+        patterns=(
+            r"Engine core initialization failed\. See root cause above",
+            r"Frontend process failed during engine core initialization",
+            r"EngineCore failed to start\.",
+            r"EngineCore encountered a fatal error",
+            r"EngineDeadError",
+            r"AsyncLLM output_handler failed",
+            r"RuntimeError: Executor failed\.",
+        ),
+        rank=Rank.ECHO,
+        why=_ECHO_WHY,
+        next_step=_ECHO_NEXT,
+        source="vLLM 0.32.0 v1/engine/utils.py:1431, core.py:1510",
+    ),
+    Rule(
+        cause="H18b",
+        title="a worker did not start",
+        patterns=(
+            r"WorkerProc failed to start",
+            r"WorkerProc hit an exception",
+            r"Worker proc \S{1,40} died unexpectedly \(exit code: (?:0|[1-9][0-9]*|None)\)",
+            r"Process group watchdog thread terminated with exception",
+            r"terminate called after throwing",
+        ),
+        rank=Rank.ECHO,
+        why=_ECHO_WHY,
+        next_step=_ECHO_NEXT,
+        source="vLLM 0.32.0 v1/executor/multiproc_executor.py:790, 953",
+    ),
+)
 
 PROCESSES: tuple[Rule, ...] = (
     Rule(
@@ -138,4 +177,5 @@ PROCESSES: tuple[Rule, ...] = (
         next_step=f"{_LOOK}; {ALWAYS}",
         source="vllm-project/vllm#48966",
     ),
+    *_ECHOES,
 )

@@ -1,10 +1,11 @@
-"""What is asked of systemd, and whether a unit runs."""
+"""What is asked of systemd, whether a unit runs, and which processes are its own."""
 
 from __future__ import annotations
 
 import subprocess
 from pathlib import Path
 
+from inventory.common.cgroup import ProcessOrigin, origin
 from inventory.common.systemd import STOPPED, moment
 from operations.remote.switch.errors import SwitchError
 from operations.remote.systemctl import show
@@ -53,3 +54,20 @@ def runs_from_file(unit: str) -> bool:
         return started is not None and started >= Path(state["FragmentPath"]).stat().st_mtime
     except (KeyError, OSError):
         return False
+
+
+def origin_of(pid: int, proc: Path = Path("/proc")) -> ProcessOrigin | None:
+    """Where a process belongs; None where it is not in /proc."""
+    try:
+        return origin((proc / str(pid) / "cgroup").read_text(errors="replace").splitlines())
+    except OSError:
+        return None
+
+
+def members(unit: str) -> set[int]:
+    """Processes in the control group of a unit, and in groups below it.
+
+    By way of /proc: where control groups are mounted differs between machines.
+    """
+    pids = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+    return {pid for pid in pids if (found := origin_of(pid)) and found.unit == unit}

@@ -28,8 +28,7 @@ from huggingface_hub.errors import HfHubHTTPError, OfflineModeIsEnabled
 
 from inventory.common.fetch import FetchAccount, FetchRequest, ListedFile
 from inventory.common.manifest import ProvenFile
-from inventory.common.units import GIB
-from inventory.common.words import first_few
+from inventory.common.units import GIB, first_few
 from operations.remote.weights.download import download
 from operations.remote.weights.errors import FetchError, OneFileError, StoppedError, disk_sentence
 from operations.remote.weights.lease import Lease

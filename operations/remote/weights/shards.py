@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from inventory.common.safetensors import LARGEST_HEADER, LENGTH_BYTES
-from inventory.common.words import first_few
+from inventory.common.units import first_few
 
 
 def problem_of(folder: Path, paths: Iterable[str]) -> str:

@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facts.hardware import parse_hardware
-from facts.hardware.cells import bus_id, flag, kibibytes, mebibytes, number, word
-from facts.hardware.csvtable import table
+from facts.hardware.cells import bus_id, flag, kibibytes, mebibytes, number, table, word
 from facts.hardware.host import bindable, numactl_exists, parse_host
 from facts.hardware.mig import parse_list, parse_memory
 from facts.hardware.numa import (
@@ -22,7 +21,7 @@ from facts.hardware.numa import (
 )
 from facts.hardware.others import parse_amd, parse_habana
 from facts.hardware.pci import link_by_path, parse_module, parse_pci
-from facts.hardware.processes import parse_processes
+from facts.hardware.processes import parse_processes, unit_of
 from facts.hardware.smi import COLUMNS, parse_query
 from facts.hardware.smitext import (
     failure,
@@ -30,7 +29,6 @@ from facts.hardware.smitext import (
     parse_versions,
 )
 from facts.hardware.topology import parse_peers, parse_topology
-from facts.reading.cgroups import unit_of
 from facts.sections import Section
 from inventory.base import Unknown
 from inventory.hardware import Hardware

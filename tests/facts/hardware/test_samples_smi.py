@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from facts.hardware.csvtable import table
+from facts.hardware.cells import table
 from facts.hardware.processes import parse_processes
 from facts.hardware.smi import parse_query
 from facts.hardware.smitext import (

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from facts.history import Comparison, Measured, measure
+from facts.history.comparison import Comparison
+from facts.history.measured import Measured, measure
 from facts.journal.lines import Journal, read_journal
 from facts.journal.numbers import EngineNumbers, engine_numbers
 from facts.journal.phases import Phases, phases

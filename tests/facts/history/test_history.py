@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from facts.history import Comparison, compare, history, measure, render
+from facts.history.comparison import Comparison, compare, history
+from facts.history.measured import measure
 from facts.history.parts import UNMEASURED
+from facts.history.render import render
 from facts.journal.formats import entry as entry_of
 from facts.journal.lines import read_journal
 from facts.journal.phases import phases

@@ -10,8 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facts.history import Measured, compare, history, render
+from facts.history.comparison import compare, history
+from facts.history.measured import Measured
 from facts.history.parts import READING
+from facts.history.render import render
 from inventory.common.record import RecordedSeconds, StartRecord
 from inventory.common.start_phases import PHASES
 from tests.facts.history.recorded import NOW, TP4, measured, record, sums_hold

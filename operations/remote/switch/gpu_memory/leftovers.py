@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from inventory.common.systemd import STOPPED
-from operations.remote.switch.cgroup import members, origin_of
 from operations.remote.switch.gpu_memory.holders import Holder, title
+from operations.remote.switch.systemd import members, origin_of
 from operations.remote.systemctl import show
 
 

@@ -9,7 +9,7 @@ from ipaddress import IPv4Address, IPv6Address, ip_address
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from operations.remote.switch.cgroup import origin_of
+from operations.remote.switch.systemd import origin_of
 
 LISTENS = "0A"
 """TCP_LISTEN of the kernel's table (include/net/tcp_states.h)."""

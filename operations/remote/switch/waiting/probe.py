@@ -22,7 +22,6 @@ class Round:
 
     + at: its end, by the monotonic clock
     + rounds: how many there were, this one included
-    + listens: a socket listens there
     + owners: processes that hold these sockets, if they can be told
     + health: status of ``/health``; None while nothing answers
     + models: served names with their context length, of ``/v1/models``
@@ -31,7 +30,6 @@ class Round:
 
     at: float = 0.0
     rounds: int = 0
-    listens: bool = False
     owners: tuple[Owner, ...] = ()
     health: int | None = None
     status: int | None = None
@@ -75,7 +73,7 @@ def look(target: Target, rounds: int = 0) -> Round:
         return Round(at=time.monotonic(), rounds=rounds + 1)
     holders = tuple(owner for one in found for owner in owners(one.inode, target.unit))
     if any(not owner.ours for owner in holders):
-        return Round(time.monotonic(), rounds + 1, listens=True, owners=holders)
+        return Round(time.monotonic(), rounds + 1, holders)
     health, _ = http.get(f"{target.url}/health", TIMEOUT)
     status, text = None, b""
     if health is not None:
@@ -83,7 +81,6 @@ def look(target: Target, rounds: int = 0) -> Round:
     return Round(
         at=time.monotonic(),
         rounds=rounds + 1,
-        listens=True,
         owners=holders,
         health=health,
         status=status,

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from inventory.common.switch import Target
-from operations.remote.switch.cgroup import origin_of
+from operations.remote.switch.systemd import origin_of
 from operations.remote.switch.waiting import probe
 from operations.remote.switch.waiting.listener import (
     Socket,
@@ -96,4 +96,4 @@ def test_nothing_listens(listener: socket.socket) -> None:
     _, port = listener.getsockname()
     listener.close()
     answer = probe.look(Target("x.service", f"http://127.0.0.1:{port}", "m"))
-    assert (answer.listens, answer.health, answer.rounds) == (False, None, 1)
+    assert (answer.owners, answer.health, answer.rounds) == ((), None, 1)
