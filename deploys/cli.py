@@ -1,7 +1,5 @@
 """``boxwright``: questions that need no deploy."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

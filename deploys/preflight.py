@@ -1,7 +1,5 @@
 """Everything that is certain before anything is touched: the plan of a run, or the refusal."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path

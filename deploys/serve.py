@@ -1,7 +1,5 @@
 """The story of a switch, step by step. The old service serves until it is stopped."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A box that cannot be reached, explained: pyinfra says which, and ends before any deploy runs."""
 
-from __future__ import annotations
-
 import logging
 
 from pyinfra import context

@@ -1,7 +1,5 @@
 """The actual state of a box: everything that one read told, as one frozen value."""
 
-from __future__ import annotations
-
 from facts.hardware import parse_hardware
 from facts.reading.disks import Disk, Folder, read_disks, read_folders
 from facts.reading.engines import EngineState, read_engine

@@ -1,7 +1,5 @@
 """One read of the box for each phase, shared by all operations of that phase."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Callable, Mapping
 from typing import Generic, TypeVar

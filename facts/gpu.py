@@ -1,7 +1,5 @@
 """GPUs and NUMA nodes of a box, each as a fact of its own."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from pyinfra.api import StringCommand

@@ -1,7 +1,5 @@
 """The SSH link: without delays, and noticed when it is gone."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 from typing import Any

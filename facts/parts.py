@@ -1,7 +1,5 @@
 """Parts of a box, each as a fact of its own: disks, engines, listeners, snapshots, units."""
 
-from __future__ import annotations
-
 from pyinfra.api import StringCommand
 
 from facts.box import Probed

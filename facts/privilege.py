@@ -4,8 +4,6 @@ pyinfra's own ``_sudo`` works too, and then these wrappers find themselves root 
 never ask: a prompt in the middle of a switch, or in CI, would hang the run.
 """
 
-from __future__ import annotations
-
 from pyinfra.api import QuoteString, StringCommand
 
 _CHANGE = 'if [ "$(id -u)" = 0 ]; then exec sh -c "$0"; else exec sudo -n -- sh -c "$0"; fi'

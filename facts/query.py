@@ -1,7 +1,5 @@
 """What one read of a box asks for, and the shell text that asks it."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """What ran on a box: its starts that became ready, with their measures."""
 
-from __future__ import annotations
-
 import secrets
 from collections.abc import Mapping
 

@@ -5,8 +5,6 @@ The probe prints body lines, then ``@@<nonce> <section> <exit status>``, and
 process name, a unit's description) can pass for a frame line.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

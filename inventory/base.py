@@ -1,7 +1,5 @@
 """What every type of boxwright is built on: frozen, strict models, and Unknown as a value."""
 
-from __future__ import annotations
-
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict

@@ -8,8 +8,6 @@ RTX PRO 6000, two NUMA nodes of four).
 Copy one with ``model_copy``, or override its fields for a host (inventory/override.py).
 """
 
-from __future__ import annotations
-
 from inventory.engine import Vllm
 from inventory.service import Model, Placement, Service
 

@@ -4,8 +4,6 @@ A mistake in desired state is answered before anything is read or touched, in fo
 with the path of the field.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from contextvars import ContextVar

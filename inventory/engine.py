@@ -5,8 +5,6 @@ field goes into ``extra_args``; one that has a field is refused there, so that a
 in one place only.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Annotated, Any, Self

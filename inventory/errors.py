@@ -1,8 +1,6 @@
 """Every error of boxwright says four things: what was wanted, what was found, why it matters,
 and what to do next."""
 
-from __future__ import annotations
-
 MISTAKE = 2
 """Exit code of every command that ends with one of these before it has an answer."""
 

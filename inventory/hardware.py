@@ -4,8 +4,6 @@ Memory is in bytes. GPUs are told apart by UUID and ordered by PCI bus id. A fie
 box did not tell is :class:`~inventory.base.Unknown`, with the box's word for it.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -4,8 +4,6 @@ A pickle runs code when it is loaded, and Python beside a model runs when the en
 trust it. A box gets them only if the desired state says so.
 """
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 from pathlib import PurePosixPath
 

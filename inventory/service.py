@@ -12,8 +12,6 @@
     )
 """
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal, Self
 

@@ -1,7 +1,5 @@
 """What follows from the time that a load may need: when systemd and the switch give up."""
 
-from __future__ import annotations
-
 import math
 from typing import NamedTuple
 

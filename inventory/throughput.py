@@ -3,8 +3,6 @@
 **Example:** ``Service(…, throughput=Throughput(concurrency=(1, 8, 64), regression=0.10))``
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 from typing import Annotated

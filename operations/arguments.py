@@ -1,7 +1,5 @@
 """The engine's arguments, checked by the installed engine itself before the switch."""
 
-from __future__ import annotations
-
 import re
 import shlex
 

@@ -3,8 +3,6 @@
 The operation acts on exactly the differences that are shown: both come from one pure function.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from inventory.base import Frozen

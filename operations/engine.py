@@ -1,7 +1,5 @@
 """An engine environment: one virtual environment for each package and version."""
 
-from __future__ import annotations
-
 import json
 import shlex
 

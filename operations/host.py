@@ -1,7 +1,5 @@
 """The ground: Debian packages, the service's user, folders."""
 
-from __future__ import annotations
-
 import shlex
 
 from pyinfra.api import operation

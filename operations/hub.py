@@ -1,7 +1,5 @@
 """The Hub, asked by the controller: once for a commit and its files, once for a configuration."""
 
-from __future__ import annotations
-
 import json
 import os
 import tempfile

@@ -1,7 +1,5 @@
 """Deleting superseded snapshots: only those that are named, and never one that is in use."""
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable
 

@@ -4,8 +4,6 @@ The files are uploaded beside the snapshot and then taken in by the fetcher as a
 against the lock, placed once they are proven. A file that is there with its size is not sent again.
 """
 
-from __future__ import annotations
-
 import json
 import shlex
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Room for a snapshot, before its first byte: what has to be written, and what could be freed."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from facts.actual import Actual

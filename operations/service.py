@@ -1,7 +1,5 @@
 """What is left to do: the service runs from its file, it is ready, old ones are gone. Pure."""
 
-from __future__ import annotations
-
 from facts.actual import Actual
 from facts.reading.units import UnitState
 from inventory.base import Unknown

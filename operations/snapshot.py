@@ -1,7 +1,5 @@
 """A snapshot of a model at one commit: complete against the Hub's listing, or not there."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The shell around the pure parts: show differences, run one change, report in four parts."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Generator, Iterable
 from functools import wraps
 from typing import ParamSpec

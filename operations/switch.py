@@ -1,7 +1,5 @@
 """From the service that serves to the one that should: one program on the box, one outcome."""
 
-from __future__ import annotations
-
 import json
 import shlex
 from collections.abc import Mapping, Sequence

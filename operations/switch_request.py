@@ -1,7 +1,5 @@
 """What the program on the box is told about a switch (operations/remote/switch). Pure."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from pathlib import Path
 

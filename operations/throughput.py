@@ -1,7 +1,5 @@
 """How fast a service is: measured once for each start, held against the start before."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 

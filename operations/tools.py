@@ -1,7 +1,5 @@
 """boxwright's own programs on the box, in an environment of their own."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shlex

@@ -1,7 +1,5 @@
 """A unit file: checked by systemd before it is installed, written in one rename, loaded."""
 
-from __future__ import annotations
-
 import difflib
 import hashlib
 import shlex

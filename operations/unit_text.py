@@ -4,8 +4,6 @@ Sources of the defaults: vLLM 0.32.0's own behaviour at start and stop, and two 
 the wild. Few of those limit restarts, and none does it by the time that a model takes to load.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -4,8 +4,6 @@ Off by default: reading hundreds of gigabytes beside a service that loads or str
 time. What is found wrong is struck out of the manifest, and the next run fetches it again.
 """
 
-from __future__ import annotations
-
 import shlex
 
 from pyinfra import host

@@ -1,7 +1,5 @@
 """Explain the journal on standard input: why a start failed, and what is odd besides."""
 
-from __future__ import annotations
-
 import sys
 
 from facts.diagnosis.diagnose import diagnose

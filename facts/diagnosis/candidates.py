@@ -1,7 +1,5 @@
 """The lines of a start that may be its cause, each with the rule that knows it."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

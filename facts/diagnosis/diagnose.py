@@ -1,7 +1,5 @@
 """From a journal to a diagnosis."""
 
-from __future__ import annotations
-
 import re
 
 from facts.diagnosis.candidates import candidates

@@ -3,8 +3,6 @@
 All results are for remedies: on the safe side, and with the numbers of this very start.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """What a journal shows that looks like trouble and is harmless, or only costs speed."""
 
-from __future__ import annotations
-
 from facts.diagnosis.result import Quote
 from facts.diagnosis.rule import Hints, Scene, filled
 from facts.diagnosis.rules import HARMLESS

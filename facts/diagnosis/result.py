@@ -1,7 +1,5 @@
 """The result: what happened, by which line, why, and what to do."""
 
-from __future__ import annotations
-
 from typing import Self
 
 from pydantic import Field

@@ -17,8 +17,6 @@ later ones follow from it. Ranks, in order:
 ``HARMLESS`` rules are never a cause; :func:`facts.diagnosis.remarks.remarks` tells them.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """A start that neither fails nor goes on: told by what it said last, and how long ago."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from facts.diagnosis.rule import Scene

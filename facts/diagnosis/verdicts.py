@@ -1,7 +1,5 @@
 """A diagnosis put into words: from a known cause, an unknown error, a hang, a stop, or silence."""
 
-from __future__ import annotations
-
 import re
 import signal
 

@@ -4,8 +4,6 @@ Tables are joined by UUID and bus id. Only the link matrix, which has nothing el
 nvidia-smi's index, within one read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 

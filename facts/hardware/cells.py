@@ -3,8 +3,6 @@
 Nothing here raises: the text comes from a machine.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

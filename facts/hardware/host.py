@@ -1,7 +1,5 @@
 """The host around the GPUs: memory, virtualisation, IOMMU, numactl."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

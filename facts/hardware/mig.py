@@ -4,8 +4,6 @@ The XML is read tag by tag, not with an XML parser: the text may be cut off or t
 that are named here, and it comes from outside.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """NUMA nodes from sysfs, and which of them a GPU belongs to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

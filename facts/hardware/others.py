@@ -1,7 +1,5 @@
 """Accelerators of AMD and Habana. They are shown; nothing is placed on them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 from facts.hardware.cells import bus_id, mebibytes, number, table, word

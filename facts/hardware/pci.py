@@ -1,7 +1,5 @@
 """Accelerators as the kernel sees them: PCI devices, and the NVIDIA module's own files."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Processes that hold memory of a GPU, and the systemd unit that each belongs to."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Sequence
 

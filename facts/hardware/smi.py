@@ -1,7 +1,5 @@
 """The answer of ``nvidia-smi --query-gpu``, one row a GPU."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The texts of nvidia-smi that are not tables of fields: errors and versions."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ No hardware, hardware without a driver, a broken driver, a bad card and a sound 
 read as each other: on a broken driver a running server still serves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from facts.hardware.cells import unknown

@@ -4,8 +4,6 @@ The matrix is split on blanks, never by tab index: header and rows have differen
 tabs, and they vary with the driver. nvidia-smi underlines the header even into a pipe.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

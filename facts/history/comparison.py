@@ -1,8 +1,6 @@
 """Two starts compared: parts that add up, the read as a product, and one sentence. And which two:
 the newest start of a box against what came before it."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from math import inf, isfinite
 

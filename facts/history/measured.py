@@ -1,7 +1,5 @@
 """The figures of one recorded start: what the box clocked and what the engine said of itself."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from pydantic import field_serializer

@@ -1,7 +1,5 @@
 """The history as plain text."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 from facts.history.comparison import BoxHistory, Comparison, Figure, History

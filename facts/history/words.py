@@ -1,7 +1,5 @@
 """Figures in the words of people, and two starts in one sentence."""
 
-from __future__ import annotations
-
 from datetime import UTC, datetime
 
 from facts.history.measured import Measured

@@ -5,8 +5,6 @@ short-monotonic, with-unit, json and cat, and ``dmesg`` with either kind of time
 has no known head is text as it stands.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable

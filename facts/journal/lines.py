@@ -1,7 +1,5 @@
 """A journal as typed lines: who wrote each one, when, how loud, and from where in the engine."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from dataclasses import dataclass

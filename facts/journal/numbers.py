@@ -1,7 +1,5 @@
 """The engine's own numbers: what it printed about weights, KV cache, graphs and time."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from facts.journal.lines import Line

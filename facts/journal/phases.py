@@ -1,7 +1,5 @@
 """Where the seconds of a start went."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """What a start was told, where its own lines repeat it."""
 
-from __future__ import annotations
-
 import ast
 import re
 from collections.abc import Iterable, Mapping

@@ -6,8 +6,6 @@ last chain, and there in the first start that shows one, since later starts can 
 what the first one left (a GPU that fell off the bus is missing in the next start).
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cached_property

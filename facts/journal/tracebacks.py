@@ -1,7 +1,5 @@
 """Tracebacks, put together again from lines that other processes' lines interrupt."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field

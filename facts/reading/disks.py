@@ -1,7 +1,5 @@
 """Room on the file system that will hold a path, and the folders on the way."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from facts.hardware.cells import number

@@ -1,7 +1,5 @@
 """An engine environment on the box: which distributions it really holds."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """What the box grants and has: privileges, systemd, the account, packages."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

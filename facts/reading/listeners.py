@@ -1,7 +1,5 @@
 """Who listens on the service's port, and what answers there."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

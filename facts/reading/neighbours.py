@@ -1,7 +1,5 @@
 """What lies beside a snapshot: other commits, interrupted fetches, caches; and who uses them."""
 
-from __future__ import annotations
-
 import contextlib
 import re
 from collections.abc import Mapping

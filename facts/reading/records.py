@@ -1,7 +1,5 @@
 """Starts that became ready, as the box recorded them."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

@@ -1,7 +1,5 @@
 """A snapshot's folder on the box: its manifest, and the files by name, size, time and inode."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 

@@ -1,7 +1,5 @@
 """systemd units, as they are: load state, file state, what runs and since when."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from facts.hardware.cells import number

@@ -1,7 +1,5 @@
 """Where a process belongs, from its control group: its unit, or its container."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass

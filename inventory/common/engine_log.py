@@ -3,8 +3,6 @@
 Texts: vLLM 0.32.0, and 0.19.1 where they differ.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import NamedTuple

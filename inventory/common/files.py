@@ -1,7 +1,5 @@
 """Small files that are either whole or not there."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import tempfile

@@ -5,8 +5,6 @@ and inode as before is taken to have the same bytes, as git's index does. Other 
 again.
 """
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from typing import ClassVar

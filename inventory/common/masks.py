@@ -1,7 +1,5 @@
 """What looks like a secret, taken out of a line before it is shown or kept."""
 
-from __future__ import annotations
-
 import re
 
 MASK = "***"

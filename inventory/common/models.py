@@ -1,7 +1,5 @@
 """What an OpenAI server answers to ``GET /v1/models``."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Where things are on a box, and what a path may be."""
 
-from __future__ import annotations
-
 import re
 
 UNITS = "/etc/systemd/system"

@@ -4,8 +4,6 @@ The switch writes it (operations/remote/switch/record.py), a measurement of thro
 the fact reads it (facts/record.py) and the history compares it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, Literal

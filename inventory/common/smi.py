@@ -1,7 +1,5 @@
 """nvidia-smi's words, and what an idle GPU may show, for controller and box."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 
@@ -16,7 +14,7 @@ NO_PID = (0, 0xFFFFFFFF)
 
 # Parts that use the host's memory. Newer drivers say so by ATS without a total; older ones leave
 # only the name (nvgpu#37, all-smi#80). The N1X prints its carve-out as if it were all
-# (unsloth#11208: 8128 MiB, of which CUDA can use 46477).
+# (unsloth#11208: it says 8128 MiB, and CUDA can use 46477).
 _INTEGRATED = re.compile(r"\b(GB10|Thor|Orin|N1X)\b")
 
 _IDLE_BYTES, _IDLE_SHARE = 500 * MIB, 100

@@ -1,7 +1,5 @@
 """The phases of a start: the lines by which each one ends, and seconds by phase."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Literal, NamedTuple

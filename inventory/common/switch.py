@@ -1,7 +1,5 @@
 """The switch from one service to another: what the controller asks of the box, and how it ended."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path

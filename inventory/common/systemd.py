@@ -1,7 +1,5 @@
 """systemd's words: the blocks that ``systemctl show`` prints, and what stands in them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """How fast a service is: what is asked of the box, and what it measured."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Annotated
 

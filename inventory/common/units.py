@@ -1,7 +1,5 @@
 """Bytes and lists, shown as people and engines write them."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 KIB = 1 << 10

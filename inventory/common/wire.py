@@ -1,7 +1,5 @@
 """What crosses between controller and box, or lies in a file of ours: a dataclass, as JSON."""
 
-from __future__ import annotations
-
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, fields

@@ -14,8 +14,6 @@
 ('kv-heads', ('TP=2', 'TP=4'))
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

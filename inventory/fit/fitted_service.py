@@ -3,8 +3,6 @@
 What is certain stops the run, what is predicted warns. Pure.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

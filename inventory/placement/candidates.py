@@ -1,7 +1,5 @@
 """Which GPUs may be taken: healthy, whole, big enough, and not used by others."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """The choice of GPUs, and whether memory and threads are bound to their NUMA nodes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 from inventory.base import Unknown, known

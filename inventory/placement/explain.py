@@ -1,7 +1,5 @@
 """Why these GPUs, and what to know about them: sentences with numbers."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """How the GPUs of a box lie to each other: NVLink, NUMA node, socket, PCIe."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field

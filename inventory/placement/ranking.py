@@ -1,7 +1,5 @@
 """Which of the possible groups is the best."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import combinations

@@ -1,7 +1,5 @@
 """Why no group of GPUs satisfies a placement: the four parts of the error."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from inventory.base import known

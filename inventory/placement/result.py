@@ -1,7 +1,5 @@
 """What a placement says."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -3,8 +3,6 @@
 No proxy of the environment plays a part: the box asks itself.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

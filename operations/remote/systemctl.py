@@ -1,7 +1,5 @@
 """The one question to systemd: ``systemctl show``."""
 
-from __future__ import annotations
-
 import subprocess
 
 from inventory.common import systemd

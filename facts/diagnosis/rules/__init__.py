@@ -7,8 +7,6 @@ files, Hub and disk, ``H`` host, driver, NCCL and processes, ``C`` libraries and
 The order matters for one line that two rules know: the first one has it.
 """
 
-from __future__ import annotations
-
 from facts.diagnosis.rule import Rule
 from facts.diagnosis.rules.arguments import ARGUMENTS
 from facts.diagnosis.rules.driver import DRIVER

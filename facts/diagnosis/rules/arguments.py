@@ -1,7 +1,5 @@
 """A15: flags that the engine does not know, and values that it refuses."""
 
-from __future__ import annotations
-
 import re
 from difflib import get_close_matches
 

@@ -1,7 +1,5 @@
 """H1 to H5, H16, H29: driver, CUDA, and which GPUs the process may see."""
 
-from __future__ import annotations
-
 from facts.diagnosis.rule import Evidence, Number, Numbers, Rank, Rule
 
 _DRIVERS = {13: 580, 12: 525}

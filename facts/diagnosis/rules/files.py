@@ -1,7 +1,5 @@
 """D1 to D4 and D10: the model's files are missing, torn, or not what they should be."""
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePosixPath
 

@@ -1,7 +1,5 @@
 """D9 and its neighbours: what the service's user may not write or read."""
 
-from __future__ import annotations
-
 from facts.diagnosis.rule import Evidence, Numbers, Rule
 
 _CACHES = "VLLM_CACHE_ROOT, XDG_CACHE_HOME, TORCHINDUCTOR_CACHE_DIR, TRITON_CACHE_DIR"

@@ -1,7 +1,5 @@
 """M1 to M7: what the engine itself says about missing GPU memory."""
 
-from __future__ import annotations
-
 import math
 
 from facts.diagnosis.memory import memory_numbers, more_ranks, sampler_remedy, sequences

@@ -1,7 +1,5 @@
 """Harmless texts that look like trouble, or only cost speed. Never a cause."""
 
-from __future__ import annotations
-
 from facts.diagnosis.rule import Rank, Rule
 from inventory.common.engine_log import HEARTBEAT
 

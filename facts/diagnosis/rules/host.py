@@ -1,7 +1,5 @@
 """H7, H13, H15, H17, C1, C4: ports, limits and tools of the host."""
 
-from __future__ import annotations
-
 import re
 
 from facts.diagnosis.rule import Evidence, Number, Numbers, Rule

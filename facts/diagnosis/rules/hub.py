@@ -1,7 +1,5 @@
 """D5 to D8: the model's name, the Hub, and room to download."""
 
-from __future__ import annotations
-
 import re
 
 from facts.diagnosis.rule import Evidence, Number, Numbers, Rule

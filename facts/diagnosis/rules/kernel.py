@@ -1,7 +1,5 @@
 """H23, H19: what the kernel says. Everything that the engine prints afterwards follows from it."""
 
-from __future__ import annotations
-
 from facts.diagnosis.rule import Evidence, Number, Numbers, Rank, Rule
 
 _HARDWARE = {

@@ -1,7 +1,5 @@
 """C2, C3: compiled code that cannot be loaded."""
 
-from __future__ import annotations
-
 import re
 from pathlib import PurePosixPath
 

@@ -1,7 +1,5 @@
 """A1 to A16: model, tokenizer, quantisation, kernels and parsers."""
 
-from __future__ import annotations
-
 import re
 from difflib import get_close_matches
 

@@ -1,7 +1,5 @@
 """H8 to H11: what the ranks say to each other, and the memory that they share."""
 
-from __future__ import annotations
-
 from facts.diagnosis.rule import Evidence, Numbers, Rank, Rule, listed
 
 _SHM = "/dev/shm"  # noqa: S108  (named in texts, never written to)

@@ -1,7 +1,5 @@
 """M4b, M5, M8 to M11: PyTorch ran out of GPU memory, told apart by what it was doing."""
 
-from __future__ import annotations
-
 from facts.diagnosis.memory import (
     memory_numbers,
     missing,

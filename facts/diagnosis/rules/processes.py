@@ -1,7 +1,5 @@
 """H18 to H20, H24, H25: processes that are gone without a word, and the echoes of that."""
 
-from __future__ import annotations
-
 import signal
 
 from facts.diagnosis.rule import Evidence, Number, Numbers, Rank, Rule

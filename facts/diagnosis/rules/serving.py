@@ -1,7 +1,5 @@
 """H21, H25: the engine died of a fault in its own code, at a request or on the way there."""
 
-from __future__ import annotations
-
 from facts.diagnosis.rule import Evidence, Number, Numbers, Rank, Rule
 
 ALWAYS = (

@@ -1,7 +1,5 @@
 """P1 to P10: shapes that do not divide, and parallel sizes that the box does not have."""
 
-from __future__ import annotations
-
 import re
 
 from facts.diagnosis.rule import Evidence, Number, Numbers, Rule, listed

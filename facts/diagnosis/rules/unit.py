@@ -1,7 +1,5 @@
 """S1 to S6, H24: what systemd says about the unit."""
 
-from __future__ import annotations
-
 from facts.diagnosis.rule import Evidence, Number, Numbers, Rank, Rule
 
 _STEPS = {

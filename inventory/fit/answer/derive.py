@@ -5,8 +5,6 @@ from another (vllm#39610); Kimi-K2.5 NVFP4, 540 GB, 13 minutes; 158 GB from the 
 6.2 GB/s (vllm-omni#4896); GLM-5.1 on eight RTX PRO 6000: 233 s, of them 43 for the weights.
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """What the margins mean: which failure, how sure, and the flags that would resolve it."""
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from inventory.base import Unknown

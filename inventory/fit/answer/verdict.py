@@ -1,7 +1,5 @@
 """One finding about a start: what is wrong, how sure that is, and what to do."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from inventory.base import Frozen

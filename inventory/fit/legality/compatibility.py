@@ -1,7 +1,5 @@
 """Model, engine and card: do they know each other? Everything decidable without starting."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from inventory.base import Unknown

@@ -4,8 +4,6 @@ Model classes: model_executor/models/registry.py. Tool call parsers: the choices
 text prints. Reasoning parsers: reasoning/__init__.py.
 """
 
-from __future__ import annotations
-
 from inventory.fit.settings.settings import Release
 
 READ_FROM: Release = (0, 32, 0)

@@ -1,7 +1,5 @@
 """Flags against the help text of the installed engine."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable
 

@@ -3,8 +3,6 @@
 The checks are the engine's own (vLLM 0.32.0 fp8_utils.py:1325-1373, distributed/utils.py:76).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from typing import NamedTuple

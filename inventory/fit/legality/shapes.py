@@ -5,8 +5,6 @@ heads, vocab_parallel_embedding.py:36 vocabulary, distributed/utils.py:54 the re
 groups of quantised weights are in shape_blocks.py.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from inventory.base import Unknown

@@ -5,8 +5,6 @@ tests/fixtures/fit/cases.json; NOTES.md beside it explains how they were collect
 max_num_seqs, ``V`` the padded vocabulary, ``T`` max_num_batched_tokens.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from inventory.fit.memory.span import Guess

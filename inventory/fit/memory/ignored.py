@@ -1,7 +1,5 @@
 """Which modules a quantised checkpoint leaves in the model's own type."""
 
-from __future__ import annotations
-
 import re
 from fnmatch import fnmatchcase
 

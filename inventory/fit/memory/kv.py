@@ -5,8 +5,6 @@ bytes from one pool (vLLM 0.32.0 v1/core/kv_cache_utils.py:1362-1502 and
 v1/kv_cache_interface.py:546-1094).
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from typing import Literal
 

@@ -4,8 +4,6 @@ Sharing follows vLLM's layers: projections are split, MLA's first projections, r
 the sparse indexer are whole on every rank (0.32.0, model_executor/models).
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from inventory.base import NotKnownError, Unknown, known, need

@@ -1,7 +1,5 @@
 """The memory of one start: budget, KV cache, what fits into it, and how near each failure is."""
 
-from __future__ import annotations
-
 import math
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """What CUDA, NCCL and the all-reduce hold: inside the budget, and before it is taken."""
 
-from __future__ import annotations
-
 from inventory.common.units import GIB
 from inventory.fit.memory import constants as c
 from inventory.fit.memory.span import Guess, Span

@@ -1,8 +1,6 @@
 """What a rank needs besides weights and KV cache: the activation peak of the profile run, what
 CUDA and NCCL hold, CUDA graphs, and the sampler's warm-up. Constants: constants.py."""
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from inventory.base import Frozen, Unknown

@@ -4,8 +4,6 @@ Three sources, the best that there is: safetensors headers (exact), the size of 
 (the total is exact, its split follows the architecture), the architecture alone.
 """
 
-from __future__ import annotations
-
 from itertools import chain
 from typing import Literal
 

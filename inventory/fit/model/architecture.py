@@ -4,8 +4,6 @@ The reader is :func:`inventory.fit.model.config.read_architecture`. A number tha
 tell is :class:`~inventory.base.Unknown`; a part that the model does not have is ``None``.
 """
 
-from __future__ import annotations
-
 from typing import Literal
 
 from pydantic import Field

@@ -1,7 +1,5 @@
 """A model's architecture from its config.json, its file listing and its safetensors headers."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

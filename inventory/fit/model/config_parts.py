@@ -1,7 +1,5 @@
 """Parts of a configuration: experts, latent attention, linear attention, image encoder."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

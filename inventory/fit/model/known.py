@@ -3,8 +3,6 @@
 The known numbers are those of config.json, each with its source.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from pathlib import Path

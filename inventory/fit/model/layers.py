@@ -1,7 +1,5 @@
 """Which layer looks back how far: the many ways in which config.json says it."""
 
-from __future__ import annotations
-
 from inventory.base import Unknown
 from inventory.fit.model.architecture import LayerKind
 from inventory.fit.model.reading import Fields, as_texts

@@ -1,7 +1,5 @@
 """How a checkpoint's weights are stored, from its quantization_config."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from typing import Any

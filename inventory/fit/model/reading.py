@@ -1,7 +1,5 @@
 """Reading numbers out of JSON of any kind: a value of the wrong type is unknown, never an error."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any
 

@@ -4,8 +4,6 @@ A file starts with eight bytes, the little-endian length of a JSON text that fol
 names every tensor with its type, shape and place (safetensors 0.8, README "Format").
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping

@@ -3,8 +3,6 @@
 Rules of vLLM 0.32.0 engine/arg_utils.py:2894-2985 and config/; when each came is said beside it.
 """
 
-from __future__ import annotations
-
 from pydantic import Field
 
 from inventory.base import Frozen, Unknown, known

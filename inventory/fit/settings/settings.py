@@ -1,7 +1,5 @@
 """How an engine is to be started: its version, and the settings that the fit depends on."""
 
-from __future__ import annotations
-
 import re
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """From a service and the GPUs of a box to the inputs of the fit."""
 
-from __future__ import annotations
-
 from inventory.base import Unknown
 from inventory.fit.legality.flags import words_of
 from inventory.fit.settings.card import Card, LinkKind, card_of

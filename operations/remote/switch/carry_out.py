@@ -8,8 +8,6 @@ Enablement moves last, once the new service has answered: a box that reboots in 
 back with the old one.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 import time

@@ -1,7 +1,5 @@
 """How a step of the switch fails."""
 
-from __future__ import annotations
-
 
 class SwitchError(Exception):
     """A step failed.

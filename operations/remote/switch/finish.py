@@ -1,7 +1,5 @@
 """The end of a switch: the new service starts at boot, the old ones do not, and it is on record."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path

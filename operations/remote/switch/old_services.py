@@ -4,8 +4,6 @@ A switch that is killed between stop and start leaves a box that serves nothing:
 finds here what there is to go back to.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterable
 from dataclasses import replace

@@ -11,8 +11,6 @@ A reader sees a whole record or none. A record that cannot be read is passed ove
 switch. The forms are those of inventory/common: record.py, and throughput.py for what is added.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """The way back: the service that failed is ended, the old ones serve again."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace

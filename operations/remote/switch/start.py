@@ -8,8 +8,6 @@ The switch outlives the connection that started it, and the controller that aske
 that finds another one under way waits for its end first.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What is asked of systemd, whether a unit runs, and which processes are its own."""
 
-from __future__ import annotations
-
 import subprocess
 from pathlib import Path
 

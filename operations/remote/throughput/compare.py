@@ -3,8 +3,6 @@
 Pure.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 

@@ -9,8 +9,6 @@ start counts as measured; 1 with one sentence a rung where it became slower, or 
 measured. The service is never touched.
 """
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

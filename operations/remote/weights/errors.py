@@ -12,8 +12,6 @@
         └── CorruptError   bytes came, and they are not those that the Hub lists
 """
 
-from __future__ import annotations
-
 import errno
 import os
 import pwd

@@ -10,8 +10,6 @@ staging folder becomes the snapshot by one rename. Killed at any moment, the nex
 byte where this one was.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -5,8 +5,6 @@ hashed in slices, each by the next free thread, the file with most left first: s
 keep ten cores as busy as eight, and no thread waits for a last file.
 """
 
-from __future__ import annotations
-
 import heapq
 import mmap
 import os

@@ -5,8 +5,6 @@ says who fetches; its modification time is the heartbeat. A process that waits c
 by its own clock: the clocks of two machines are never compared.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """A file while it arrives: hashed, written in large pieces, and on its way to the disk."""
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import os

@@ -5,8 +5,6 @@ old file keeps it. On a network file system, a process that has it mapped could 
 file in use is never replaced.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 import shutil

@@ -4,8 +4,6 @@ The policy is for one file. It ends by the time without a byte, not by a count o
 of many gigabytes may well lose its connection more often than any count allows.
 """
 
-from __future__ import annotations
-
 import email.utils
 import random
 import threading

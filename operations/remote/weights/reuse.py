@@ -5,8 +5,6 @@ same disk. What comes from another snapshot was proven there and is unchanged si
 a cache is hashed first: there a file's name is a claim that nobody checked.
 """
 
-from __future__ import annotations
-
 import contextlib
 import errno
 import fcntl

@@ -5,8 +5,6 @@ what others write meanwhile. Reserving asks the file system itself: it gives the
 them, and no download ends half-way for want of space.
 """
 
-from __future__ import annotations
-
 import contextlib
 import ctypes
 import errno

@@ -5,8 +5,6 @@ name shards that were never uploaded. Counting names like ``model-00001-of-00126
 sets start at zero, carry an extra shard, or are named by another rule.
 """
 
-from __future__ import annotations
-
 import json
 import struct
 from collections.abc import Iterable

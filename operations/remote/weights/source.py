@@ -4,8 +4,6 @@ The client's own download function keeps nothing across processes and hashes not
 read here. Addresses, headers, errors and the connection pool are huggingface_hub's.
 """
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator

@@ -10,8 +10,6 @@ The token lies in a file that only root reads, reaches the fetch as a credential
 when the fetch ends; no argument, no environment, no log and no unit property holds it.
 """
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

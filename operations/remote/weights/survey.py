@@ -1,7 +1,5 @@
 """What of a snapshot is there and proven, what has to be hashed again, and what is missing."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

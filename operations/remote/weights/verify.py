@@ -9,8 +9,6 @@ next run of boxwright sees them as changed and fetches them again. Exit status 0
 right, 1 where one is not.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

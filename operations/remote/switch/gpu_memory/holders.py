@@ -3,8 +3,6 @@
 Command lines are not shown: they may carry keys.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import time

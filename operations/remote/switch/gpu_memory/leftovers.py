@@ -1,7 +1,5 @@
 """What a stopped unit left behind: found in its control group, and ended."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """One reading of the GPUs: what is held by whom, and what is not known."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -10,8 +10,6 @@ in between fails. Free is what two readings in a row say: no process, and no mor
 an idle card shows. What a unit of ours left behind is ended; a stranger never is.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time

@@ -4,8 +4,6 @@ One reading is two calls, side by side: memory of every card, and the processes 
 (driver 580) that took 0.03 s, one after the other 0.05 s, and the XML that has both 0.12 s.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The page cache: what is in it, what still goes in, and reading that yields to everybody else."""
 
-from __future__ import annotations
-
 import ctypes
 import mmap
 import os

@@ -9,8 +9,6 @@ rest (8 MiB of each 64 MiB here). It is a help and never a condition: whatever g
 in one line, and the switch goes on without.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

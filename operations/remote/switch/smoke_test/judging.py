@@ -4,8 +4,6 @@ Garbage is worth a word and no more: what is odd for a person may be all that a 
 weights has to say. No answer at all is another matter.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Iterator, Mapping

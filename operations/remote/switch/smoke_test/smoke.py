@@ -8,8 +8,6 @@ Runs on the box, standard library only, by hand too::
 Health checks say 200 before the first real request has run a kernel; this is that request.
 """
 
-from __future__ import annotations
-
 import argparse
 import http.client
 import sys

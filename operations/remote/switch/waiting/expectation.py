@@ -1,7 +1,5 @@
 """What a wait is told, and what it tells."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from math import inf

@@ -5,8 +5,6 @@ second late (journald notifies readers 250 ms after a write), while the file its
 once. Reading is polling, and never waits.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import time

@@ -1,7 +1,5 @@
 """Who listens on an address: the unit's own process, somebody else's, or nobody."""
 
-from __future__ import annotations
-
 import socket
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass

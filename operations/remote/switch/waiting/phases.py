@@ -1,8 +1,6 @@
 """The phases of a start while it goes on: which one it is in, how long, what is left, and the lines
 that say so."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from types import MappingProxyType

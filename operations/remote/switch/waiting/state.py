@@ -1,7 +1,5 @@
 """A unit at one moment, as systemd tells it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

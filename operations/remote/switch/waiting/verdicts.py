@@ -1,7 +1,5 @@
 """What a start has come to, from what was seen of it. Pure: nothing is asked or read here."""
 
-from __future__ import annotations
-
 import signal
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -11,8 +11,6 @@ status 0 is ready; anything else comes with one line that says what happened, an
 words.
 """
 
-from __future__ import annotations
-
 import argparse
 import subprocess
 import sys
