@@ -80,7 +80,6 @@ def parallel_sizes(
 ) -> Parallel | Unknown:
     """Parallel sizes that use all GPUs.
 
-
     Tried in this order: tensor parallelism over all GPUs; the same with whole experts on each
     rank; the same with a remark, if only some engines allow it; pipeline stages.
     """

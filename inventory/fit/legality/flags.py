@@ -44,7 +44,6 @@ def read_help(text: str) -> Help | Unknown:
 def words_of(arguments: tuple[str, ...]) -> tuple[tuple[str, str | None], ...]:
     """Flags and their values of a command line.
 
-
     >>> words_of(("--max_num_seqs=64", "-tp", "4", "--enforce-eager"))
     (('--max-num-seqs', '64'), ('-tp', '4'), ('--enforce-eager', None))
     """

@@ -14,7 +14,6 @@ _MISSING = object()
 def whole(value: object, name: str) -> int | Unknown:
     """A positive whole number.
 
-
     >>> whole("4", "num_hidden_layers").unknown
     "num_hidden_layers is '4', not a count"
     """

@@ -9,5 +9,5 @@ Standard library only. Each step is also a program to be run by hand, as
 - the page cache: warm, pagecache
 - the smoke test: smoke, judging
 - what stays: record
-- used by several: errors, systemd, cgroup
+- used by several: errors, systemd
 """
