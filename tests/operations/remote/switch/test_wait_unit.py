@@ -299,4 +299,4 @@ def test_by_hand(box: Box) -> None:
     assert failed.returncode == 1
     assert "journal: " in failed.stdout
     assert "wrong-model: " in failed.stdout
-    assert not box.run("pgrep -f remote.switch.wait", check=False).stdout
+    assert not box.run("pgrep -f remote.switch.waiting", check=False).stdout

@@ -1,7 +1,7 @@
 """The benchmark as a process: its results rung by rung, its failures, its time limit.
 
 In its place runs a script that takes the same arguments and does what a test says. The real one
-is run in tests/deploys/test_throughput.py.
+is run in tests/deploys/test_real_engine.py.
 """
 
 from __future__ import annotations
