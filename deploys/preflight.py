@@ -120,13 +120,12 @@ def plan_for(desired: DesiredState, actual: Actual) -> Plan:
     """
     service = desired.service
     require_ground(actual, service)
-    leaving = frozenset(old.unit for old in desired.replaces)
+    old_units = frozenset(old.unit for old in desired.replaces)
+    own_units = old_units | {service.unit}
     have = actual.unit(service.unit)
     file = None if isinstance(have, Unknown) else have.file
     keep = () if file is None or isinstance(file, Unknown) else visible_gpus(file.text)
-    chosen = place(
-        service.placement, actual.hardware, own_units=leaving | {service.unit}, keep=keep
-    )
+    chosen = place(service.placement, actual.hardware, own_units=own_units, keep=keep)
     fitted = fitted_service(
         service,
         desired.snapshot.listing,
@@ -134,7 +133,7 @@ def plan_for(desired: DesiredState, actual: Actual) -> Plan:
         desired.quantisation,
         actual.hardware,
         chosen.gpus,
-        leaving=leaving | {service.unit},
+        own_units=own_units,
         accept=desired.accept,
     )
     service = fitted.service
@@ -143,7 +142,7 @@ def plan_for(desired: DesiredState, actual: Actual) -> Plan:
         folder=desired.snapshot.folder,
         gpu_environment=chosen.environment,
         numa_nodes=chosen.numa_bind_nodes,
-        conflicts=tuple(sorted(leaving)),
+        conflicts=tuple(sorted(old_units)),
         accepted=fitted.accepted,
     )
     # Called for what they refuse. The operations call them again, on the box as it is then.
@@ -152,7 +151,7 @@ def plan_for(desired: DesiredState, actual: Actual) -> Plan:
     require_loadable(desired.snapshot, actual.snapshot)
     freed = prunable(desired.prune, desired.snapshot, actual.neighbours)
     require_room(desired.snapshot, actual, freed)
-    require_port(service, actual, leaving)
+    require_port(service, actual, old_units)
     moved = bool(keep) and set(keep) != set(chosen.gpus)
     driver = None if isinstance(actual.hardware.driver, Unknown) else actual.hardware.driver
     return Plan(desired, service, chosen, driver, fitted, text, moved)

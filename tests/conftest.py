@@ -21,15 +21,15 @@ settings.register_profile(
 settings.load_profile("boxwright")
 
 LONG_FILES = (
-    "test_real_engine",  # makes the layer that test_real_faults stands on: well before it
+    "test_real_engine",
     "test_killed",
     "test_simulated_gpus",
     "test_switch",
-    "test_real_faults",
     "test_weights",
     "test_release",
     "test_fetch_unit",
     "test_fetch_faults",
+    "test_real_faults",  # stands on the layer that test_real_engine makes, and would make its own
     "test_wait_unit",
 )
 """Those that take minutes, in the order in which workers take them; short ones fill the rest."""

@@ -55,7 +55,7 @@ def fitted_service(
     hardware: Hardware,
     uuids: tuple[str, ...],
     *,
-    leaving: frozenset[str] = frozenset(),
+    own_units: frozenset[str] = frozenset(),
     accept: frozenset[str] = frozenset(),
 ) -> FittedService:
     """The service as it will start on these GPUs, or the first certain reason why it cannot.
@@ -63,7 +63,7 @@ def fitted_service(
     + snapshot: its model's files, for their sizes
     + quantisation: hf_quant_config.json of the model
     + uuids: the chosen GPUs; empty for a service on the CPU, which has no prediction
-    + leaving: full names of units that stop before the start: what they hold counts as free
+    + own_units: full names of units that stop before the start: what they hold counts as free
     + accept: rules that the operator overrides
     """
     if not uuids:
@@ -75,7 +75,7 @@ def fitted_service(
     architecture = read_architecture(config, files=sizes, hf_quant_config=quantisation)
     gpus = tuple(gpu for gpu in hardware.gpus if gpu.uuid in uuids)
     try:
-        cards: tuple[Card, ...] = cards_for(gpus, hardware, leaving)
+        cards: tuple[Card, ...] = cards_for(gpus, hardware, own_units)
     except BoxwrightError as error:
         return FittedService(service, warnings=(f"the fit was not computed: {error.found}",))
     whole, notes = completed(service, architecture, cards)

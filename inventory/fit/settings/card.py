@@ -123,7 +123,7 @@ def card_of(
     gpu: Gpu,
     link: LinkKind | Unknown = NOT_ASKED,
     processes: tuple[GpuProcess, ...] = (),
-    leaving: frozenset[str] = frozenset(),
+    own_units: frozenset[str] = frozenset(),
 ) -> Card:
     """A GPU of a box.
 
@@ -131,7 +131,7 @@ def card_of(
       a card of an unknown class gets NVML's total less what engines do not see
     + link: how it reaches the others of the same service, where that is known
     + processes: of the box; those on this GPU are named when memory is short
-    + leaving: units that stop before the start: what they hold counts as free
+    + own_units: units that stop before the start: what they hold counts as free
     + raises: DesiredStateError if both the memory and the class are unknown
     """
     name = gpu.name if isinstance(gpu.name, str) else "unknown GPU"
@@ -162,19 +162,19 @@ def card_of(
         else (listed.capability if listed else gpu.compute_capability),
         link=link if not isinstance(link, Unknown) else (listed.link if listed else link),
         unified=gpu.unified_memory,
-        free=_free_after(gpu, own, leaving),
-        holders=tuple(_holder(process) for process in own if process.unit not in leaving),
+        free=_free_after(gpu, own, own_units),
+        holders=tuple(_holder(process) for process in own if process.unit not in own_units),
     )
 
 
-def _free_after(gpu: Gpu, own: tuple[GpuProcess, ...], leaving: frozenset[str]) -> int | Unknown:
+def _free_after(gpu: Gpu, own: tuple[GpuProcess, ...], own_units: frozenset[str]) -> int | Unknown:
     """What will be free once some units have left."""
-    gone = [process for process in own if process.unit in leaving]
+    gone = [process for process in own if process.unit in own_units]
     if not gone or isinstance(gpu.memory_free, Unknown):
         return gpu.memory_free
     held = [process.memory for process in gone if isinstance(process.memory, int)]
     if len(held) < len(gone):
-        return Unknown(unknown="what the leaving units hold was not told")
+        return Unknown(unknown="what the service's own units hold was not told")
     return gpu.memory_free + sum(held)
 
 

@@ -65,17 +65,17 @@ def settings_of(service: Service, link: LinkKind | None = None) -> EngineSetting
 
 
 def cards_for(
-    gpus: tuple[Gpu, ...], hardware: Hardware, leaving: frozenset[str] = frozenset()
+    gpus: tuple[Gpu, ...], hardware: Hardware, own_units: frozenset[str] = frozenset()
 ) -> tuple[Card, ...]:
     """The chosen GPUs as cards, with who holds memory on them.
 
-    + leaving: full names of units that stop before the start (the service's own, and those that
+    + own_units: full names of units that stop before the start (the service's own, and those that
       it replaces): what they hold counts as free
     + raises: DesiredStateError if neither the box nor the card's name tells a GPU's memory
     """
     link = link_between(gpus, hardware.links)
     processes = () if isinstance(hardware.processes, Unknown) else hardware.processes
-    return tuple(card_of(gpu, link, processes, leaving) for gpu in gpus)
+    return tuple(card_of(gpu, link, processes, own_units) for gpu in gpus)
 
 
 def link_between(gpus: tuple[Gpu, ...], links: tuple[Link, ...]) -> LinkKind | Unknown:
