@@ -54,7 +54,7 @@ def locked_snapshot(model: Model, locks: Path, *, upgrade: bool = False) -> tupl
     snapshot = list_snapshot(model)
     if snapshot == before:
         return snapshot, ""
-    write_whole(path, lock_text(snapshot))
+    write_whole(path, lock_text(snapshot), mode=None)
     was = f"was {short(before.commit)}" if before else "new"
     return snapshot, f"{path}: {model.revision} is {snapshot.commit} ({was}); commit this file"
 
@@ -181,7 +181,7 @@ def model_config(
         if not _is_listed(fetched, file):
             return Unknown(unknown=f"{name} from the Hub is not the listed one")
         content = fetched
-        write_whole(path, content)
+        write_whole(path, content, mode=None)
     try:
         parsed = json.loads(content)
     except ValueError as error:

@@ -247,7 +247,8 @@ class Reporter(BaseStateCallback):
             boxes = {name: self.boxes[name] for name in names}
             ended = self.left.issuperset(names)
             try:
-                write_whole(path, as_json(boxes, self.started, time.time(), ended=ended))
+                text = as_json(boxes, self.started, time.time(), ended=ended)
+                write_whole(path, text, mode=None)
             except OSError as error:
                 # A report that cannot be written must not decide how a box ends.
                 words = f"the report {path} could not be written: {error.strerror}"

@@ -2,31 +2,33 @@
 
 import contextlib
 import os
-import tempfile
 from pathlib import Path
 
 DRAFT = ".boxwright."
 """Beginning of the name under which a file is written, before it is renamed into its place."""
 
 
-def write_whole(path: Path, content: str | bytes, mode: int = 0o644) -> None:
+def write_whole(path: Path, content: str | bytes, mode: int | None = 0o644) -> None:
     """Replace a file in one rename, and have it on the disk. A missing folder is made.
 
-    + mode: permissions of the file, from its first byte on
+    + mode: permissions of the file, from its first byte on; None leaves them to the user's umask
     + raises: OSError; what was there is then still there
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    # Made for its owner alone, and opened up once it is whole.
-    descriptor, draft = tempfile.mkstemp(prefix=DRAFT, dir=path.parent)
+    draft = path.with_name(f"{DRAFT}{os.urandom(8).hex()}")
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+    # With a mode, made for its owner alone and opened up once it is whole.
+    descriptor = os.open(draft, flags, 0o666 if mode is None else 0o600)
     try:
         with os.fdopen(descriptor, "wb") as stream:
             stream.write(content.encode() if isinstance(content, str) else content)
             stream.flush()
-            os.fchmod(stream.fileno(), mode)
+            if mode is not None:
+                os.fchmod(stream.fileno(), mode)
             os.fsync(stream.fileno())
-        Path(draft).rename(path)
+        draft.rename(path)
     except BaseException:
-        Path(draft).unlink(missing_ok=True)
+        draft.unlink(missing_ok=True)
         raise
     sync_folder(path.parent)
 

@@ -77,5 +77,5 @@ def read_manifest(text: str) -> Manifest:
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise WireError(f"no JSON: {type(error).__name__}") from None
+        raise WireError(f"not JSON: {type(error).__name__}") from None
     return Manifest.from_json(content)
